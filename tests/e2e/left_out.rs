@@ -182,7 +182,7 @@ fn the_log_names_the_parts_that_are_left_out() {
     assert!(text.contains(line), "{text}");
 }
 
-/// Returns the kind and the number of packets of each rendition.
+/// Returns, for each rendition, its kind (such as `video`) and its number of packets.
 fn served_packets(
     server: &HeadwaterServer,
     film: &str,

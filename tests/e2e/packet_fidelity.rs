@@ -107,8 +107,8 @@ fn assert_one_shift(title: &FixtureTitle, shifts: &BTreeMap<String, f64>) {
     );
 }
 
-/// Checks HLS with CMAF. Data, sizes, flags and times of the packets equal the source, except for
-/// one common time shift.
+/// Checks HLS with CMAF. Data, sizes, flags and times of the packets equal those of the source,
+/// except for one common time shift.
 fn cmaf(name: &str) {
     if let Some(title) = open_title(name) {
         assert_cmaf_matches(name, &title);
@@ -136,8 +136,8 @@ fn assert_cmaf_matches(name: &str, title: &FixtureTitle) {
             );
         }
     }
-    // ffmpeg reads the source `frag_ladder` with a delay, because the composition offsets are
-    // signed.
+    // ffmpeg shifts the video timestamps of the source `frag_ladder`, because its composition
+    // offsets are signed. The shifts of video and audio therefore differ.
     if name != "frag_ladder" {
         assert_one_shift(title, &shifts);
     }
@@ -209,9 +209,9 @@ fn measure_audio_lead(input: &str) -> (f64, f64) {
     (video - audio, 1.01 / a.min(b) as f64)
 }
 
-/// ffmpeg, and therefore mpv and ffplay, add the largest negative composition offset of a track to
-/// the times of all its frames. With such offsets, video was once late by the delay of the
-/// B-frames.
+/// If a track has negative composition offsets, ffmpeg presents all its frames later, by the size
+/// of the lowest offset. mpv and ffplay use ffmpeg. With such offsets, video was once later than
+/// audio by the delay of the B-frames.
 #[test]
 fn b_frames_are_not_later_than_their_audio() {
     for name in [

@@ -110,7 +110,7 @@ impl BlockCursor {
                 self.at = range.end;
                 return Ok(Some(range::slice_pieces(pieces, &within).into()));
             }
-            if let Some(filed) = block.disk_body() {
+            if let Some(filed) = block.disk_file() {
                 self.at = range.end;
                 return filed.read_chunk_from_disk(within).await.map(Some);
             }

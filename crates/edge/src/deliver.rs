@@ -185,7 +185,7 @@ fn respond_to_precondition(
 ) -> Response<Body> {
     if status != StatusCode::NOT_MODIFIED {
         let what = "the cached object does not match the conditions of the request";
-        return reject_request(object, Error::new_client_error(status, what), outcome);
+        return build_object_error_response(object, Error::new_client_error(status, what), outcome);
     }
     // A 304 contains the headers that identify the object and control its storage (RFC 9110 section
     // 15.4.5).
@@ -203,7 +203,11 @@ fn respond_to_precondition(
 }
 
 /// Builds an error response with the object's Age, and with Via and Cache-Status.
-fn reject_request(object: &CachedObject, error: Error, outcome: CacheOutcome) -> Response<Body> {
+fn build_object_error_response(
+    object: &CachedObject,
+    error: Error,
+    outcome: CacheOutcome,
+) -> Response<Body> {
     let mut response = error.to_response();
     add_cache_headers(response.headers_mut(), object, object.age_s(), outcome);
     response
@@ -228,7 +232,7 @@ fn respond_with_body(
         (RequestedRanges::Unsatisfiable, Some(len)) => {
             let what = format_args!("no requested range is within the {len} bytes");
             let error = Error::new_client_error(StatusCode::RANGE_NOT_SATISFIABLE, what);
-            let mut response = reject_request(object, error, outcome);
+            let mut response = build_object_error_response(object, error, outcome);
             let value = range::content_range_unsatisfied(len);
             response.headers_mut().insert(header::CONTENT_RANGE, value);
             return Some(response);
@@ -281,7 +285,7 @@ fn range_body(
             None => Body::sized_stream(len, none()),
         });
     }
-    if let Some(filed) = object.body.disk_body() {
+    if let Some(filed) = object.body.disk_file() {
         return Some(filed.to_response_body(&range));
     }
     match object.body.chunks() {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::SystemTime;
 
-use net::ProgramError;
+use net::FatalError;
 use net::metrics::{Counter, Gauge, MetricSpec, Metrics};
 use store::cache::{EvictionListener, LeadOrFollow, MemoryCache};
 use store::{DiskTier, TierHit, TierObject};
@@ -73,17 +73,17 @@ pub struct DiskCache {
 /// `replaces` another process, the disk tier may be opened later (see [`DeferredTier`]).
 ///
 /// # Errors
-/// [`ProgramError`] when the folder of the disk tier is unavailable.
+/// [`FatalError`] when the folder of the disk tier is unavailable.
 pub fn open_tiers(
     settings: &EdgeSettings,
     metrics: &Metrics,
     replaces: bool,
-) -> Result<CacheTiers, ProgramError> {
+) -> Result<CacheTiers, FatalError> {
     let tier = DeferredTier::new(settings.disk.clone());
     let what = format!("--disk-dir: cannot open {}", tier.folder_text());
     match tier.try_open_tier() {
         Err(error) if replaces && error.kind() == io::ErrorKind::AddrInUse => Ok(false),
-        opened => opened.map_err(ProgramError::cannot(what)),
+        opened => opened.map_err(FatalError::cannot(what)),
     }?;
     let evicted = tier.clone();
     let leaving: EvictionListener<CacheKey, CacheEntry> = Arc::new(move |key, entry| {

@@ -63,7 +63,7 @@ impl SharedObjectBody {
 
     /// Returns the body's weight in the memory tier, in bytes.
     pub fn memory_bytes(&self) -> u64 {
-        match self.disk_body() {
+        match self.disk_file() {
             Some(_) => FILED_BYTES,
             None => self.len(),
         }
@@ -99,7 +99,7 @@ impl SharedObjectBody {
     }
 
     /// Returns the file of a complete body on disk.
-    pub fn disk_body(&self) -> Option<&DiskBody> {
+    pub fn disk_file(&self) -> Option<&DiskBody> {
         match self.complete.get() {
             Some(CompleteBody::File(filed)) => Some(filed),
             _ => None,

@@ -90,8 +90,8 @@ impl Edge {
                 Some(FetchOutcome::Stored(object, _) | FetchOutcome::Revalidated(object)) => {
                     target.matches_entry(key, Some(object))
                 }
-                // A response that has not arrived yet may be older than the purge and contain the
-                // tag.
+                // The tags of a response that has not arrived yet are unknown. The origin may have
+                // generated the response before the purge, so the fetch is marked.
                 None if matches!(target, PurgeTarget::Tag(_)) => true,
                 _ => target.matches_entry(key, None),
             }

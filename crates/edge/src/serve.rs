@@ -14,7 +14,7 @@ use net::lifecycle::{InheritedPorts, MAIN};
 use net::metrics::Metrics;
 use net::server::OpenConnections;
 use net::{
-    ListenOptions, OverloadLevel, OverloadManager, ProgramError, RunningProgram, Server, Shutdown,
+    FatalError, ListenOptions, OverloadLevel, OverloadManager, RunningProgram, Server, Shutdown,
 };
 use store::cache::FetchTable;
 use trace::{CollectorHeaders, RequestTracing, Tracer};
@@ -33,10 +33,10 @@ use crate::telemetry::RequestTelemetry;
 /// Runs `headwater edge`: reads the settings, serves until the process receives a stop signal, and
 /// returns the exit code.
 pub fn run_command(flags: &ArgMatches) -> ExitCode {
-    ProgramError::report_result(run_edge(flags))
+    FatalError::report_result(run_edge(flags))
 }
 
-fn run_edge(flags: &ArgMatches) -> Result<(), ProgramError> {
+fn run_edge(flags: &ArgMatches) -> Result<(), FatalError> {
     if let Some(("explain", flags)) = flags.subcommand() {
         return Ok(crate::explain_rules::print_rule_verdicts(flags)?);
     }
@@ -53,7 +53,7 @@ fn run_edge(flags: &ArgMatches) -> Result<(), ProgramError> {
         return Ok(());
     }
     EdgeSettings::from_layers(&layers)?.common.start_log()?;
-    let shutdown = Shutdown::on_signals().map_err(ProgramError::cannot("cannot handle signals"))?;
+    let shutdown = Shutdown::on_signals().map_err(FatalError::cannot("cannot handle signals"))?;
     let flags = flags.clone();
     // A reload uses the same flags, but reads the environment and the settings file again.
     let running = start_edge(
@@ -68,12 +68,12 @@ fn run_edge(flags: &ArgMatches) -> Result<(), ProgramError> {
 /// or a request to the admin port).
 ///
 /// # Errors
-/// [`ProgramError`] when the settings are invalid, or when a certificate, file or address is
+/// [`FatalError`] when the settings are invalid, or when a certificate, file or address is
 /// unavailable.
 pub fn start_edge(
     read: impl Fn() -> Result<EdgeSettings, UsageError> + Send + Sync + 'static,
     shutdown: Shutdown,
-) -> Result<RunningProgram, ProgramError> {
+) -> Result<RunningProgram, FatalError> {
     if let Err(error) = net::server::raise_descriptor_limit() {
         tracing::warn!(%error, "cannot raise the limit of open files");
     }
@@ -85,7 +85,7 @@ pub fn start_edge(
     let metrics = Metrics::of_process(PROGRAM);
     shutdown.register_metrics(&metrics);
     let overload = OverloadManager::start_memory_monitor(settings.common.memory_limit(), &metrics)
-        .map_err(ProgramError::cannot("cannot watch the memory"))?;
+        .map_err(FatalError::cannot("cannot watch the memory"))?;
     let listen = ListenOptions {
         addresses: settings.listen.clone(),
         workers,
@@ -99,14 +99,14 @@ pub fn start_edge(
         ..settings
             .common
             .listen_options()
-            .map_err(ProgramError::cannot("TLS"))?
+            .map_err(FatalError::cannot("TLS"))?
     };
     #[cfg(feature = "nats")]
     let nats = settings.nats.clone();
     let handover_socket = settings.common.handover_socket.clone();
     let mut inherited = InheritedPorts::take_inherited_ports(PROGRAM, handover_socket.as_deref())?;
     let server = Server::bind_inherited(listen, inherited.take_port(MAIN));
-    let server = server.map_err(ProgramError::cannot("--listen"))?;
+    let server = server.map_err(FatalError::cannot("--listen"))?;
     let admin = bind_admin_port(settings.admin.as_ref(), inherited.take_port(ADMIN))?;
     let mut running = RunningProgram::new(shutdown.clone());
     running.offer_ports_of(&settings.common);
@@ -153,7 +153,7 @@ fn serve_admin_port(
     (port, token): (Server, Arc<str>),
     connections: OpenConnections,
     worker: usize,
-) -> Result<(), ProgramError> {
+) -> Result<(), FatalError> {
     let admin = Arc::new(AdminPort {
         edge: edge.clone(),
         token,
@@ -179,7 +179,7 @@ fn start_health_probes(
     running: &mut RunningProgram,
     live: &Arc<ReloadableEdge>,
     worker: usize,
-) -> Result<(), ProgramError> {
+) -> Result<(), FatalError> {
     let (live, shutdown) = (live.clone(), running.shutdown().clone());
     running.spawn_until_drained("health", move || async move {
         loop {
@@ -201,7 +201,7 @@ fn start_health_probes(
 fn start_resolutions(
     running: &mut RunningProgram,
     live: &Arc<ReloadableEdge>,
-) -> Result<(), ProgramError> {
+) -> Result<(), FatalError> {
     let (live, shutdown) = (live.clone(), running.shutdown().clone());
     running.spawn_until_drained("resolve", move || async move {
         loop {
@@ -224,10 +224,7 @@ fn start_resolutions(
 const DISK_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Opens the disk tier when the predecessor process has released it or has exited.
-fn open_disk_later(
-    running: &mut RunningProgram,
-    disk: &Arc<DiskCache>,
-) -> Result<(), ProgramError> {
+fn open_disk_later(running: &mut RunningProgram, disk: &Arc<DiskCache>) -> Result<(), FatalError> {
     if !disk.is_unopened() {
         return Ok(());
     }
@@ -248,7 +245,7 @@ fn open_disk_later(
 fn release_disk_to_successor(
     running: &mut RunningProgram,
     disk: &Arc<DiskCache>,
-) -> Result<(), ProgramError> {
+) -> Result<(), FatalError> {
     let (disk, shutdown) = (disk.clone(), running.shutdown().clone());
     running.spawn_until_drained("release-disk", move || async move {
         shutdown.wait_until_draining().await;
@@ -258,20 +255,20 @@ fn release_disk_to_successor(
     })
 }
 
-fn start_tracing(settings: &EdgeSettings) -> Result<Option<RequestTracing>, ProgramError> {
+fn start_tracing(settings: &EdgeSettings) -> Result<Option<RequestTracing>, FatalError> {
     let tracing = &settings.common.tracing;
     let headers = tracing
         .otlp_headers
         .clone()
         .map(CollectorHeaders::from_file);
     let headers = headers.transpose();
-    let headers = headers.map_err(ProgramError::cannot("--otlp-headers-file"))?;
+    let headers = headers.map_err(FatalError::cannot("--otlp-headers-file"))?;
     let ratio = tracing.sample_ratio();
     let start = |url: &String| Tracer::start_export(url, headers, "headwater-edge", ratio);
     let tracer = tracing.otlp_endpoint.as_ref().map(start).transpose();
-    let tracer = tracer.map_err(ProgramError::cannot("--otlp-endpoint"))?;
+    let tracer = tracer.map_err(FatalError::cannot("--otlp-endpoint"))?;
     let timing = tracing.read_timing_token();
-    let timing = timing.map_err(ProgramError::cannot("--server-timing-token-file"))?;
+    let timing = timing.map_err(FatalError::cannot("--server-timing-token-file"))?;
     let timing =
         timing.map(|token| Box::new(move |headers: &_| token.has_required_token(headers)) as _);
     Ok(RequestTracing::new(tracer, timing))
@@ -284,16 +281,16 @@ fn build_edge(
     shutdown: &Shutdown,
     overload: OverloadManager,
     replaces: bool,
-) -> Result<Edge, ProgramError> {
+) -> Result<Edge, FatalError> {
     let counts = OriginMetrics::new(metrics, workers + WORKERS_BESIDE);
     let credentials = EdgeCredentials::read_credentials(&settings)?;
     let origins = OriginClient::new(&settings.pools, &settings.treatment, counts, credentials);
-    let origins = origins.map_err(|e| ProgramError::Usage(UsageError(format!("origin: {e}"))))?;
+    let origins = origins.map_err(|e| FatalError::Usage(UsageError(format!("origin: {e}"))))?;
     let tracing = start_tracing(&settings)?;
     let recorder = settings.common.open_recorder(metrics);
-    let recorder = recorder.map_err(ProgramError::cannot("--records"))?;
+    let recorder = recorder.map_err(FatalError::cannot("--records"))?;
     let collector = settings.common.open_collector(metrics, recorder.as_ref());
-    let collector = collector.map_err(ProgramError::cannot("--cmcd-records"))?;
+    let collector = collector.map_err(FatalError::cannot("--cmcd-records"))?;
     let instance = format!("{NAME}-{:016x}", RandomState::new().build_hasher().finish());
     let (memory, disk) = disk::open_tiers(&settings, metrics, replaces)?;
     let shrinking = Arc::downgrade(&memory);
@@ -315,7 +312,7 @@ fn build_edge(
         shutdown: shutdown.clone(),
         overload,
         loop_token: HeaderValue::try_from(instance)
-            .map_err(|e| ProgramError::cannot("instance name")(io::Error::other(e)))?,
+            .map_err(|e| FatalError::cannot("instance name")(io::Error::other(e)))?,
         settings,
     })
 }

@@ -81,7 +81,7 @@ impl ResponseFraming {
         let status = status.ok_or(ProtocolError::Status)?;
         let mut framing = FramingFields::default();
         for field in parsed.headers.iter() {
-            framing.read_field(field.name, field.value)?;
+            framing.record_framing_field(field.name, field.value)?;
             on_field(status, field.name, field.value);
         }
         let is_http11 = parsed.version == Some(1);
@@ -125,7 +125,7 @@ impl ResponseFraming {
 }
 
 impl FramingFields {
-    fn read_field(&mut self, name: &str, value: &[u8]) -> Result<(), ProtocolError> {
+    fn record_framing_field(&mut self, name: &str, value: &[u8]) -> Result<(), ProtocolError> {
         match name.len() {
             10 if name.eq_ignore_ascii_case("connection") => {
                 self.has_close |= has_token(value, b"close");

@@ -99,8 +99,8 @@ fn sample_histogram(scale: u64) -> HistogramRecord {
 }
 
 /// Returns records in which the slow arm takes three times as long as the fast arm, apart from
-/// noise. The values of the series `out` are about 0.99 × `in` × `size` in the first six of eight
-/// steps, and 0.5 × `in` × `size` in the last two steps.
+/// noise. In the first six of eight steps, the values of the series `out` are about 0.99 × `in` ×
+/// `size`. In the last two steps, they are about 0.5 × `in` × `size`. The last record is discarded.
 fn sample_records(plan: &RunPlan, slower: f64) -> Vec<RunRecord> {
     let mut all = Vec::new();
     for round in 0..plan.rounds {
@@ -179,7 +179,7 @@ fn assert_near(found: &Value, wanted: f64) {
 fn a_report_finds_the_effects_in_its_records() {
     let plan = parse_plan(DOCUMENT);
     let (report, json) = create_report(&plan, &sample_records(&plan, 1.0));
-    // Write the page to a file, for visual inspection.
+    // Writes the page to a file, for visual inspection.
     let page = concat!(env!("CARGO_TARGET_TMPDIR"), "/report.html");
     std::fs::write(page, report.html()).unwrap();
     assert_eq!(report.finding.outcome, FindingOutcome::Repeated);
@@ -220,9 +220,10 @@ fn a_report_finds_the_effects_in_its_records() {
         assert_near(&cell(6), 700.0);
     }
     let percentiles = &find_plot(&json, "by percentile")["panels"][0]["table"]["rows"];
-    // The record's factor `times` halves all values. The slow arm recorded 30, 60, … 30000, so its
-    // median is 7500. The fast arm recorded 10, 20, … 10000, so its median is 2500. Each panel has
-    // one loss rate and one size, so each row contains the samples of eight rounds.
+    // The slow arm recorded 30, 60, … 30000, and the fast arm recorded 10, 20, … 10000. The
+    // record's factor `times` halves all values. The medians of the halved values are 7500 and
+    // 2500. Each panel has one loss rate and one size, so each row contains the samples of eight
+    // rounds.
     assert_eq!(
         (percentiles[0][0].as_str(), percentiles[0][1].as_str()),
         (Some("slow"), Some("8000"))
@@ -516,7 +517,7 @@ fn without_bounds_the_headline_states_the_medians_of_the_arms() {
     }
     let end = ", and 4 more arms. No expectation has bounds.";
     assert!(sentence.ends_with(end), "{sentence}");
-    // No run was recorded.
+    // A report without runs has no medians.
     let (report, _) = create_report(&plan, &[]);
     assert_eq!(report.finding.sentence, "No values were measured.");
 }

@@ -20,7 +20,7 @@ fn parse_hex_entry(hex: &str) -> Codec {
 }
 
 /// Returns an AVC codec with this picture size and BT.709 colour.
-pub(crate) fn avc_codec(width: u32, height: u32) -> Codec {
+pub(crate) fn build_avc_test_codec(width: u32, height: u32) -> Codec {
     let mut codec = parse_hex_entry(sample_entry_vectors::AVC);
     if let MediaFormat::Video(video) = &mut codec.format {
         (video.width, video.height) = (width, height);
@@ -35,23 +35,23 @@ pub(crate) fn avc_codec(width: u32, height: u32) -> Codec {
 }
 
 /// Returns an HEVC codec with PQ and BT.2020 colour.
-pub(crate) fn hevc_pq_codec() -> Codec {
+pub(crate) fn build_hevc_pq_test_codec() -> Codec {
     parse_hex_entry(sample_entry_vectors::HVC1_PQ)
 }
 
-pub(crate) fn vp9_codec() -> Codec {
+pub(crate) fn build_vp9_test_codec() -> Codec {
     parse_hex_entry(sample_entry_vectors::VP9)
 }
 
-pub(crate) fn aac_codec() -> Codec {
+pub(crate) fn build_aac_test_codec() -> Codec {
     parse_hex_entry(sample_entry_vectors::AAC)
 }
 
-pub(crate) fn ac3_codec() -> Codec {
+pub(crate) fn build_ac3_test_codec() -> Codec {
     parse_hex_entry(sample_entry_vectors::AC3)
 }
 
-pub(crate) fn opus_codec() -> Codec {
+pub(crate) fn build_opus_test_codec() -> Codec {
     parse_hex_entry(sample_entry_vectors::OPUS)
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn build_video_track(seconds: u32, gop: u32, size: u32) -> Track {
             )
         })
         .collect();
-    build_track(avc_codec(1280, 720), 12_800, -1024, &rows)
+    build_track(build_avc_test_codec(1280, 720), 12_800, -1024, &rows)
 }
 
 /// Builds an AAC track at 48 kHz, with the usual 1024 ticks of priming.
@@ -109,7 +109,7 @@ pub(crate) fn build_audio_track(seconds: u32, size: u32) -> Track {
     let rows: Vec<FixtureRow> = (0..seconds * 48_000 / 1024 + 1)
         .map(|n| (1024, 0, size + n % 3, true))
         .collect();
-    build_track(aac_codec(), 48_000, -1024, &rows)
+    build_track(build_aac_test_codec(), 48_000, -1024, &rows)
 }
 
 pub(crate) fn build_index(tracks: Vec<Track>) -> Arc<Index> {
@@ -146,7 +146,7 @@ prop_compose! {
             let last = n + 1 == rows.len();
             (duration + u32::from(last), composition_offset * tick as i32, *size, *sync || n == leading)
         }).collect();
-        build_track(avc_codec(640, 360), timescale, origin, &rows)
+        build_track(build_avc_test_codec(640, 360), timescale, origin, &rows)
     }
 }
 
@@ -160,7 +160,7 @@ prop_compose! {
         sizes in proptest::collection::vec(0u32..900, 1..400),
     ) -> Track {
         let rows: Vec<FixtureRow> = sizes.iter().map(|size| (duration, 0, *size, true)).collect();
-        let mut track = build_track(aac_codec(), timescale, origin, &rows);
+        let mut track = build_track(build_aac_test_codec(), timescale, origin, &rows);
         track.language = language.into();
         track
     }

@@ -12,7 +12,7 @@ use http::{Response, StatusCode};
 
 use crate::config::UsageError;
 use crate::{
-    Body, Error, InheritedListener, Limits, ListenOptions, ProgramError, Server, access_token,
+    Body, Error, FatalError, InheritedListener, Limits, ListenOptions, Server, access_token,
 };
 
 /// The name of the admin port in the log and in the announcement of its address.
@@ -27,16 +27,16 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 /// the token file. The port stays open while the main port drains, and reports the drain.
 ///
 /// # Errors
-/// [`ProgramError`] when the token or the address cannot be used.
+/// [`FatalError`] when the token or the address cannot be used.
 pub fn bind_admin_port(
     settings: Option<&(String, PathBuf)>,
     inherited: Vec<InheritedListener>,
-) -> Result<Option<(Server, Arc<str>)>, ProgramError> {
+) -> Result<Option<(Server, Arc<str>)>, FatalError> {
     let Some((listen, token_file)) = settings else {
         return Ok(None);
     };
     let token = access_token::read_token(token_file)
-        .map_err(|error| ProgramError::Usage(UsageError(error.to_string())))?;
+        .map_err(|error| FatalError::Usage(UsageError(error.to_string())))?;
     let options = ListenOptions {
         addresses: vec![listen.clone()],
         workers: 1,
@@ -48,7 +48,7 @@ pub fn bind_admin_port(
         ..ListenOptions::default()
     };
     let server = Server::bind_inherited(options, inherited);
-    let server = server.map_err(ProgramError::cannot("--admin"))?;
+    let server = server.map_err(FatalError::cannot("--admin"))?;
     Ok(Some((server, token)))
 }
 

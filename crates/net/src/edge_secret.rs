@@ -15,7 +15,7 @@ use std::time::Duration;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::access_token::equals_in_constant_time;
-use crate::{ProgramError, RunningProgram};
+use crate::{FatalError, RunningProgram};
 
 /// The header with the secret.
 pub const EDGE_AUTH: HeaderName = HeaderName::from_static("headwater-edge-auth");
@@ -94,8 +94,8 @@ impl RunningProgram {
     /// is ignored with a warning, and the old values stay valid.
     ///
     /// # Errors
-    /// [`ProgramError::Cannot`] when the system cannot create a thread.
-    pub fn watch_secret_file(&mut self, secret: Option<EdgeSecret>) -> Result<(), ProgramError> {
+    /// [`FatalError::Cannot`] when the system cannot create a thread.
+    pub fn watch_secret_file(&mut self, secret: Option<EdgeSecret>) -> Result<(), FatalError> {
         let Some(secret) = secret else {
             return Ok(());
         };

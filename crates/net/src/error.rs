@@ -43,8 +43,8 @@ pub struct Error {
     /// The cause and its place, such as an object, an MP4 box or a byte position. The client
     /// receives this text. The record also contains this text, unless there is a `detail`.
     pub context: String,
-    /// The cause for operators, such as the address of a server. Only the record contains this
-    /// text.
+    /// Details for operators about the cause, such as the address of the failed server. Only the
+    /// record contains this text.
     pub detail: Option<String>,
 }
 
@@ -94,14 +94,15 @@ impl Error {
         self
     }
 
-    /// Returns the error with the cause for operators as `detail`.
+    /// Returns the error with details for operators.
     #[must_use]
     pub fn with_detail(mut self, detail: impl fmt::Display) -> Error {
         self.detail = Some(detail.to_string());
         self
     }
 
-    /// Returns the cause for operators, which is `detail` or else `context`.
+    /// Returns the description of the cause for operators. This is `detail`, or `context` if there
+    /// is no `detail`.
     pub fn cause(&self) -> &str {
         self.detail.as_deref().unwrap_or(&self.context)
     }

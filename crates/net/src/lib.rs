@@ -44,7 +44,7 @@ pub use body::{Body, BodyFile, BodyPart, Chunk};
 pub use conn::{Conn, TcpInfo, TransportOptions, WeakConnection};
 pub use error::Error;
 pub use io_error::describe_io_error;
-pub use lifecycle::{ProgramError, RunningProgram};
+pub use lifecycle::{FatalError, RunningProgram};
 pub use overload::{OverloadLevel, OverloadManager};
 pub use send_memory::MinRate;
 pub use server::{InheritedListener, Limits, ListenOptions, Server, Shutdown};

@@ -24,49 +24,49 @@ use self::service_manager::{ServiceState, notify_service_manager};
 
 /// The error that prevented a program from starting, or that ended the program.
 #[derive(Debug)]
-pub enum ProgramError {
+pub enum FatalError {
     /// Wrong usage. The exit code is 2.
     Usage(UsageError),
     /// The failed step and its cause. The exit code is 1.
     Cannot(String, io::Error),
 }
 
-impl ProgramError {
+impl FatalError {
     /// Returns a function for `map_err` that names the failed step.
-    pub fn cannot(what: impl fmt::Display) -> impl FnOnce(io::Error) -> ProgramError {
+    pub fn cannot(what: impl fmt::Display) -> impl FnOnce(io::Error) -> FatalError {
         let what = what.to_string();
-        move |why| ProgramError::Cannot(what, why)
+        move |why| FatalError::Cannot(what, why)
     }
 
     /// Prints the error, if there is one, to standard error. Returns the exit code.
-    pub fn report_result(result: Result<(), ProgramError>) -> ExitCode {
+    pub fn report_result(result: Result<(), FatalError>) -> ExitCode {
         let Err(failed) = result else {
             return ExitCode::SUCCESS;
         };
         eprintln!("headwater: {failed}");
         match failed {
-            ProgramError::Usage(_) => 2.into(),
-            ProgramError::Cannot(..) => 1.into(),
+            FatalError::Usage(_) => 2.into(),
+            FatalError::Cannot(..) => 1.into(),
         }
     }
 }
 
-impl fmt::Display for ProgramError {
+impl fmt::Display for FatalError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ProgramError::Usage(wrong) => wrong.fmt(f),
-            ProgramError::Cannot(what, why) => {
+            FatalError::Usage(wrong) => wrong.fmt(f),
+            FatalError::Cannot(what, why) => {
                 write!(f, "{what}: {}", crate::describe_io_error(why))
             }
         }
     }
 }
 
-impl std::error::Error for ProgramError {}
+impl std::error::Error for FatalError {}
 
-impl From<UsageError> for ProgramError {
-    fn from(wrong: UsageError) -> ProgramError {
-        ProgramError::Usage(wrong)
+impl From<UsageError> for FatalError {
+    fn from(wrong: UsageError) -> FatalError {
+        FatalError::Usage(wrong)
     }
 }
 
@@ -140,13 +140,13 @@ impl RunningProgram {
     /// port.
     ///
     /// # Errors
-    /// [`ProgramError::Cannot`] when the system cannot create a thread.
+    /// [`FatalError::Cannot`] when the system cannot create a thread.
     pub fn start_server<F, H, R>(
         &mut self,
         name: &'static str,
         server: Server,
         factory: F,
-    ) -> Result<(), ProgramError>
+    ) -> Result<(), FatalError>
     where
         F: Fn(usize) -> H + Send + Sync + 'static,
         H: Fn(Request<Incoming>, Conn) -> R + Clone + Send + Sync + 'static,
@@ -159,7 +159,7 @@ impl RunningProgram {
         });
         if self.offers_ports {
             let copies = server.copy_listeners();
-            let copies = copies.map_err(ProgramError::cannot("cannot copy a listener"))?;
+            let copies = copies.map_err(FatalError::cannot("cannot copy a listener"))?;
             self.copies.push((name, copies));
         }
         let (shutdown, admin_shutdown) = (self.shutdown.clone(), self.admin_shutdown.clone());
@@ -179,7 +179,7 @@ impl RunningProgram {
 
     /// Drains the admin port together with the main port after a hand-over, because both ports then
     /// belong to the successor.
-    fn hand_over_with_main(&mut self, admin_shutdown: Shutdown) -> Result<(), ProgramError> {
+    fn hand_over_with_main(&mut self, admin_shutdown: Shutdown) -> Result<(), FatalError> {
         let shutdown = self.shutdown.clone();
         self.spawn_until_drained("admin-hand-over", move || async move {
             shutdown.wait_until_draining().await;
@@ -192,16 +192,16 @@ impl RunningProgram {
     /// Runs `work` on a new thread. The work must return when the program drains.
     ///
     /// # Errors
-    /// [`ProgramError::Cannot`] when the system cannot create a thread.
+    /// [`FatalError::Cannot`] when the system cannot create a thread.
     pub fn spawn_thread(
         &mut self,
         name: &'static str,
         work: impl FnOnce() -> io::Result<()> + Send + 'static,
-    ) -> Result<(), ProgramError> {
+    ) -> Result<(), FatalError> {
         let builder = std::thread::Builder::new().name(name.into());
         let thread = builder
             .spawn(work)
-            .map_err(ProgramError::cannot("cannot start a thread"))?;
+            .map_err(FatalError::cannot("cannot start a thread"))?;
         self.threads.push(thread);
         Ok(())
     }
@@ -209,17 +209,17 @@ impl RunningProgram {
     /// Runs a future on a new thread. The future must complete when the program drains.
     ///
     /// # Errors
-    /// [`ProgramError::Cannot`] when the system cannot create a thread.
+    /// [`FatalError::Cannot`] when the system cannot create a thread.
     pub fn spawn_until_drained<W, R>(
         &mut self,
         name: &'static str,
         work: W,
-    ) -> Result<(), ProgramError>
+    ) -> Result<(), FatalError>
     where
         W: FnOnce() -> R + Send + 'static,
         R: Future<Output = ()>,
     {
-        let runtime = build_runtime().map_err(ProgramError::cannot(name))?;
+        let runtime = build_runtime().map_err(FatalError::cannot(name))?;
         self.spawn_thread(name, move || {
             runtime.block_on(async { work().await });
             Ok(())
@@ -229,19 +229,16 @@ impl RunningProgram {
     /// Calls `work` on each SIGHUP. The signal then no longer ends the process.
     ///
     /// # Errors
-    /// [`ProgramError::Cannot`] when the system rejects the handler or cannot create a thread.
-    pub fn on_hangup(
-        &mut self,
-        mut work: impl FnMut() + Send + 'static,
-    ) -> Result<(), ProgramError> {
+    /// [`FatalError::Cannot`] when the system rejects the handler or cannot create a thread.
+    pub fn on_hangup(&mut self, mut work: impl FnMut() + Send + 'static) -> Result<(), FatalError> {
         use tokio::signal::unix::{SignalKind, signal};
-        let runtime = build_runtime().map_err(ProgramError::cannot("cannot handle SIGHUP"))?;
+        let runtime = build_runtime().map_err(FatalError::cannot("cannot handle SIGHUP"))?;
         // Installs the handler before the new thread starts. Until the handler is installed, SIGHUP
         // ends the process.
         let within = runtime.enter();
         let registered = signal(SignalKind::hangup());
         drop(within);
-        let mut hangups = registered.map_err(ProgramError::cannot("cannot handle SIGHUP"))?;
+        let mut hangups = registered.map_err(FatalError::cannot("cannot handle SIGHUP"))?;
         let shutdown = self.shutdown.clone();
         self.spawn_thread("hangup", move || {
             runtime.block_on(async {
@@ -306,8 +303,8 @@ impl RunningProgram {
     /// Waits until all threads have finished.
     ///
     /// # Errors
-    /// [`ProgramError::Cannot`] when a server failed.
-    pub fn join(mut self) -> Result<(), ProgramError> {
+    /// [`FatalError::Cannot`] when a server failed.
+    pub fn join(mut self) -> Result<(), FatalError> {
         let mut result = self.announce_stop();
         for thread in self.threads {
             let ended = thread.join();
@@ -317,7 +314,7 @@ impl RunningProgram {
         for records in self.records {
             records.close();
         }
-        result.map_err(ProgramError::cannot("the server failed"))
+        result.map_err(FatalError::cannot("the server failed"))
     }
 
     /// Reports the start of the drain to the service manager, unless the ports are offered to a

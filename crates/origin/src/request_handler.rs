@@ -162,7 +162,7 @@ impl RequestHandler {
             Some(cached) => cached,
             // The future of this branch is boxed. Otherwise, it would make the whole future larger,
             // and a future is moved as a whole. Responses from a cache do not take this branch.
-            None => Box::pin(self.respond_uncached(uri, client_request)).await,
+            None => Box::pin(self.respond_after_cache_miss(uri, client_request)).await,
         }
     }
 
@@ -196,7 +196,7 @@ impl RequestHandler {
         Some((ready.kind(), result.await?))
     }
 
-    async fn respond_uncached(
+    async fn respond_after_cache_miss(
         &self,
         uri: &Uri,
         client_request: &ClientRequest<'_>,

@@ -26,7 +26,7 @@ use net::metrics::Metrics;
 use net::record::Recorder;
 use net::server::OpenConnections;
 use net::{
-    ListenOptions, OverloadLevel, OverloadManager, ProgramError, RunningProgram, Server, Shutdown,
+    FatalError, ListenOptions, OverloadLevel, OverloadManager, RunningProgram, Server, Shutdown,
 };
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -50,10 +50,10 @@ const RECHECK_AFTER_REMOTE: Duration = Duration::from_secs(60);
 
 /// Runs `headwater serve` until a signal stops it, and returns the exit status.
 pub fn serve(flags: &ArgMatches) -> ExitCode {
-    ProgramError::report_result(run_server(flags))
+    FatalError::report_result(run_server(flags))
 }
 
-fn run_server(flags: &ArgMatches) -> Result<(), ProgramError> {
+fn run_server(flags: &ArgMatches) -> Result<(), FatalError> {
     let layers = SettingLayers::read_settings(SETTINGS, &[], flags)?;
     let settings = ServeSettings::new(&layers)?;
     if layers.print {
@@ -62,7 +62,7 @@ fn run_server(flags: &ArgMatches) -> Result<(), ProgramError> {
         return Ok(());
     }
     settings.common.start_log()?;
-    let shutdown = Shutdown::on_signals().map_err(ProgramError::cannot("cannot handle signals"))?;
+    let shutdown = Shutdown::on_signals().map_err(FatalError::cannot("cannot handle signals"))?;
     let running = start(&settings, shutdown)?;
     running.announce();
     running.join()
@@ -71,23 +71,23 @@ fn run_server(flags: &ArgMatches) -> Result<(), ProgramError> {
 /// Starts a server on its own threads.
 ///
 /// # Errors
-/// Returns a [`ProgramError`] if the library, a certificate or an address is unavailable.
-pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProgram, ProgramError> {
+/// Returns a [`FatalError`] if the library, a certificate or an address is unavailable.
+pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProgram, FatalError> {
     if let Err(error) = net::server::raise_descriptor_limit() {
         tracing::warn!(%error, "cannot raise the limit of open files");
     }
     let demo = match settings.source {
         Some(_) => None,
-        None => Some(DemoFilm::new().map_err(ProgramError::cannot(
+        None => Some(DemoFilm::new().map_err(FatalError::cannot(
             "cannot write the built-in film to a temporary folder",
         ))?),
     };
     let metrics = Metrics::of_process(PROGRAM);
     shutdown.register_metrics(&metrics);
     let overload = OverloadManager::start_memory_monitor(settings.common.memory_limit(), &metrics)
-        .map_err(ProgramError::cannot("cannot watch the memory"))?;
+        .map_err(FatalError::cannot("cannot watch the memory"))?;
     let recorder = settings.common.open_recorder(&metrics);
-    let recorder = recorder.map_err(ProgramError::cannot("--records"))?;
+    let recorder = recorder.map_err(FatalError::cannot("--records"))?;
     let stores = open_stores(settings, &demo, recorder.as_ref(), &shutdown, &overload)?;
     let handover_socket = settings.common.handover_socket.as_deref();
     let mut inherited = InheritedPorts::take_inherited_ports(PROGRAM, handover_socket)?;
@@ -95,7 +95,7 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
     running.offer_ports_of(&settings.common);
     running.close_recorder_on_exit(recorder.as_ref());
     let collector = settings.common.open_collector(&metrics, recorder.as_ref());
-    let collector = collector.map_err(ProgramError::cannot("--cmcd-records"))?;
+    let collector = collector.map_err(FatalError::cannot("--cmcd-records"))?;
     let reports = collector.as_ref().and_then(|c| c.recorder());
     running.close_recorder_on_exit(reports);
     let recorders: Vec<_> = recorder.iter().chain(reports).cloned().collect();
@@ -118,10 +118,10 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
         ..settings
             .common
             .listen_options()
-            .map_err(ProgramError::cannot("TLS"))?
+            .map_err(FatalError::cannot("TLS"))?
     };
     let server = Server::bind_inherited(listen, inherited.take_port(MAIN));
-    let server = server.map_err(ProgramError::cannot("--listen"))?;
+    let server = server.map_err(FatalError::cannot("--listen"))?;
     running.watch_tls_files(&settings.common, server.certificates())?;
     let admin = bind_admin_port(settings.admin.as_ref(), inherited.take_port(ADMIN))?;
     running.watch_secret_file(origin.edge_secret.clone())?;
@@ -134,7 +134,7 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
     let line = origin
         .library_status
         .start_listing_thread(library, &shutdown);
-    if let Some(line) = line.map_err(ProgramError::cannot("the library"))? {
+    if let Some(line) = line.map_err(FatalError::cannot("the library"))? {
         running.add_notice(line);
     }
     running.start_server(MAIN, server, move |_| {
@@ -153,7 +153,7 @@ fn serve_admin_port(
     origin: &Arc<RequestHandler>,
     connections: OpenConnections,
     (server, token): (Server, Arc<str>),
-) -> Result<(), ProgramError> {
+) -> Result<(), FatalError> {
     let admin = Arc::new(AdminPort {
         origin: origin.clone(),
         token,
@@ -173,7 +173,7 @@ fn open_stores(
     recorder: Option<&Recorder>,
     shutdown: &Shutdown,
     overload: &OverloadManager,
-) -> Result<MediaStores, ProgramError> {
+) -> Result<MediaStores, FatalError> {
     let place = demo.as_ref().map(|demo| demo.path().display().to_string());
     let place = settings.source.clone().or(place).unwrap_or_default();
     let options = store::Options {
@@ -191,7 +191,7 @@ fn open_stores(
     let open = |place: &str, options| {
         let store = Store::new(place, options);
         let store = store.map(|store| Arc::new(store.with_companions(&TEXT_SUFFIXES)));
-        store.map_err(|why| ProgramError::cannot("cannot open the library")(io::Error::other(why)))
+        store.map_err(|why| FatalError::cannot("cannot open the library")(io::Error::other(why)))
     };
     let elsewhere = settings.media_from.iter().map(|(prefix, place)| {
         let options = store::Options {
@@ -200,7 +200,7 @@ fn open_stores(
         };
         Ok((prefix.clone(), open(place, options)?))
     });
-    let elsewhere = elsewhere.collect::<Result<_, ProgramError>>()?;
+    let elsewhere = elsewhere.collect::<Result<_, FatalError>>()?;
     Ok(MediaStores::new(open(&place, options)?, elsewhere))
 }
 
@@ -211,7 +211,7 @@ fn build_request_handler(
     metrics: &Metrics,
     shutdown: &Shutdown,
     overload: &OverloadManager,
-) -> Result<RequestHandler, ProgramError> {
+) -> Result<RequestHandler, FatalError> {
     let store = stores.library().clone();
     let suits = if store.is_remote() {
         RECHECK_AFTER_REMOTE
@@ -267,32 +267,32 @@ fn build_request_handler(
     })
 }
 
-fn read_edge_secret(settings: &ServeSettings) -> Result<Option<EdgeSecret>, ProgramError> {
+fn read_edge_secret(settings: &ServeSettings) -> Result<Option<EdgeSecret>, FatalError> {
     let secret = settings.edge_secret.clone().map(EdgeSecret::read_secret);
     let secret = secret.transpose();
-    secret.map_err(ProgramError::cannot("--edge-secret-file"))
+    secret.map_err(FatalError::cannot("--edge-secret-file"))
 }
 
-fn start_tracing(settings: &ServeSettings) -> Result<Option<RequestTracing>, ProgramError> {
+fn start_tracing(settings: &ServeSettings) -> Result<Option<RequestTracing>, FatalError> {
     let tracing = &settings.common.tracing;
     let headers = tracing
         .otlp_headers
         .clone()
         .map(CollectorHeaders::from_file);
     let headers = headers.transpose();
-    let headers = headers.map_err(ProgramError::cannot("--otlp-headers-file"))?;
+    let headers = headers.map_err(FatalError::cannot("--otlp-headers-file"))?;
     let ratio = tracing.sample_ratio();
     let start = |url: &String| Tracer::start_export(url, headers, "headwater-serve", ratio);
     let tracer = tracing.otlp_endpoint.as_ref().map(start).transpose();
-    let tracer = tracer.map_err(ProgramError::cannot("--otlp-endpoint"))?;
+    let tracer = tracer.map_err(FatalError::cannot("--otlp-endpoint"))?;
     let timing = tracing.read_timing_token();
-    let timing = timing.map_err(ProgramError::cannot("--server-timing-token-file"))?;
+    let timing = timing.map_err(FatalError::cannot("--server-timing-token-file"))?;
     let timing =
         timing.map(|token| Box::new(move |headers: &_| token.has_required_token(headers)) as _);
     Ok(RequestTracing::new(tracer, timing))
 }
 
-fn read_master_secret(settings: &ServeSettings) -> Result<Option<MasterSecret>, ProgramError> {
+fn read_master_secret(settings: &ServeSettings) -> Result<Option<MasterSecret>, FatalError> {
     let Some(path) = &settings.aes_secret else {
         return Ok(None);
     };
@@ -301,11 +301,11 @@ fn read_master_secret(settings: &ServeSettings) -> Result<Option<MasterSecret>, 
     Ok(Some(MasterSecret::new(&secret, url)))
 }
 
-fn open_index_cache(settings: &ServeSettings) -> Result<IndexCache, ProgramError> {
+fn open_index_cache(settings: &ServeSettings) -> Result<IndexCache, FatalError> {
     let IndexCacheMode::Disk(folder) = &settings.index_cache else {
         return Ok(IndexCache::default());
     };
     let index_cache = IndexCache::on_disk(folder, settings.index_disk_bytes);
     let what = format!("--index-cache-dir: cannot open {}", folder.display());
-    index_cache.map_err(ProgramError::cannot(what))
+    index_cache.map_err(FatalError::cannot(what))
 }

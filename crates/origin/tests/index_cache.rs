@@ -163,7 +163,8 @@ fn damaged_cache_files_are_rebuilt() {
         assert_eq!(fs::read(&path).unwrap(), whole, "written again");
         root = stop_server(server);
     }
-    // Another program wrote this entry. The checksum is valid, but the entry contains no index.
+    // Simulates an entry that another program wrote. Its checksum is valid, but it contains no
+    // index.
     let disk = store::DiskCache::open_disk_cache(cache.path(), 1 << 20).unwrap();
     let name = format!("{}/film.mp4", root.path().canonicalize().unwrap().display());
     let version = whole[24 + name.len()..][..49].to_vec();

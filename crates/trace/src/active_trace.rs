@@ -86,7 +86,11 @@ pub fn bind_trace_blocking<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
 /// Runs a future within a new span, if the current request is traced.
 pub async fn in_span<F: Future>(name: &'static str, work: F) -> F::Output {
     match start_span(name, SpanKind::Internal) {
-        Some(span) => ACTIVE.scope(span.as_parent(), Box::pin(work)).await,
+        Some(span) => {
+            ACTIVE
+                .scope(span.trace_for_child_spans(), Box::pin(work))
+                .await
+        }
         None => work.await,
     }
 }
@@ -221,7 +225,7 @@ impl OpenSpan {
     }
 
     /// Returns the trace with this span as the parent of new spans.
-    pub fn as_parent(&self) -> ActiveTrace {
+    pub fn trace_for_child_spans(&self) -> ActiveTrace {
         ActiveTrace {
             shared: self.trace.shared.clone(),
             span_id: self.id,

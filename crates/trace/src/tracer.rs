@@ -217,7 +217,7 @@ mod tests {
         let trace = tracing.start_trace(&headers(&[SAMPLED])).unwrap();
         let outer = trace.start_span("outer", crate::SpanKind::Internal);
         let mut inner = outer
-            .as_parent()
+            .trace_for_child_spans()
             .start_span("inner", crate::SpanKind::Client);
         inner.set_link(outer.context().unwrap());
         drop(inner);

@@ -157,7 +157,7 @@ impl UpstreamClient {
         request: &Request<()>,
     ) -> Result<UpstreamResponse, UpstreamError> {
         let permit = self.acquire_permit().await?;
-        if let Some(connection) = self.idle_list(worker).take_connection() {
+        if let Some(connection) = self.idle_connections_of_worker(worker).take_connection() {
             match self
                 .exchange_once(worker, connection, copy_bodiless(request), None)
                 .await
@@ -188,7 +188,7 @@ impl UpstreamClient {
             Ok(permit) => permit,
             Err(error) => return Err((error, Some(Box::new(request)))),
         };
-        if let Some(connection) = self.idle_list(worker).take_connection() {
+        if let Some(connection) = self.idle_connections_of_worker(worker).take_connection() {
             match self.exchange_once(worker, connection, request, None).await {
                 Ok(parts) => return Ok(UpstreamResponse::new(parts, permit)),
                 Err((_, Some(unsent))) => request = *unsent,
@@ -314,11 +314,11 @@ impl UpstreamClient {
                 first_byte: started.elapsed(),
             },
             body_gap_timeout: self.limits.body_gap_timeout,
-            idle: self.idle_list(worker).clone(),
+            idle: self.idle_connections_of_worker(worker).clone(),
         })
     }
 
-    fn idle_list(&self, worker: usize) -> &Arc<IdleConnections> {
+    fn idle_connections_of_worker(&self, worker: usize) -> &Arc<IdleConnections> {
         &self.idle[worker % self.idle.len()]
     }
 }

@@ -210,15 +210,16 @@ impl Connection {
     /// cached without a copy. Must be called before the first body byte is taken.
     pub fn use_exclusive_buffer(&mut self) {
         self.reads_exclusively = true;
-        self.grow_exclusive_buffer();
+        self.install_exclusive_buffer();
     }
 
-    fn grow_exclusive_buffer(&mut self) {
+    /// Replaces the read buffer by a new exclusive buffer, to which it copies the unread bytes.
+    fn install_exclusive_buffer(&mut self) {
         let room = self
             .received
             .clamp(EXCLUSIVE_BYTES_MIN, EXCLUSIVE_BYTES_MAX);
         let room = room.min(self.body.bytes_until_framing()) as usize;
-        let next = ReadBuffer::new_exclusive(room.max(self.buffer.len()));
+        let next = ReadBuffer::new_unrecycled(room.max(self.buffer.len()));
         self.swap_buffer(next);
     }
 
@@ -333,7 +334,7 @@ impl Connection {
     ) -> Poll<io::Result<usize>> {
         let room = self.buffer.capacity() - self.buffer.len();
         if self.reads_exclusively && room == 0 {
-            self.grow_exclusive_buffer();
+            self.install_exclusive_buffer();
         } else if !self.reads_exclusively && room < wanted.min(READ_ROOM_BYTES_MIN) {
             let bytes = wanted.min(EXCLUSIVE_BYTES_MAX as usize) + self.buffer.len();
             self.replace_buffer(bytes);
@@ -349,7 +350,7 @@ impl Connection {
         // buffer, the next read would return 0 bytes, as if the connection were closed.
         if next.capacity() <= self.buffer.len() {
             self.buffers.recycle(next);
-            next = ReadBuffer::new_exclusive(bytes.max(2 * self.buffer.len()));
+            next = ReadBuffer::new_unrecycled(bytes.max(2 * self.buffer.len()));
         }
         self.swap_buffer(next);
     }

@@ -32,7 +32,7 @@ impl ReadBuffers {
     /// buffer itself, so a longer buffer would waste memory.
     pub(crate) fn take_buffer(&self, wanted: usize) -> ReadBuffer {
         let Some(shelf) = SHELVES.iter().position(|(len, _)| *len <= wanted) else {
-            return ReadBuffer::new_exclusive(wanted);
+            return ReadBuffer::new_unrecycled(wanted);
         };
         let fresh = || BytesMut::with_capacity(SHELVES[shelf].0);
         ReadBuffer {
@@ -78,7 +78,7 @@ impl ReadBuffers {
 
 impl ReadBuffer {
     /// Creates a buffer of exactly `len` bytes, which is not recycled.
-    pub(crate) fn new_exclusive(len: usize) -> ReadBuffer {
+    pub(crate) fn new_unrecycled(len: usize) -> ReadBuffer {
         ReadBuffer {
             bytes: BytesMut::with_capacity(len),
             shelf: None,

@@ -1,13 +1,13 @@
 use std::path::Path;
 
-use net::ProgramError;
+use net::FatalError;
 use net::config::{SettingLayers, SettingSources};
 use net::metrics::Metrics;
 
 use super::{CacheTiers, open_tiers};
 use crate::config::{EdgeSettings, SETTINGS, TABLES, define_edge_command};
 
-fn open_folder(folder: &Path, replaces: bool) -> Result<CacheTiers, ProgramError> {
+fn open_folder(folder: &Path, replaces: bool) -> Result<CacheTiers, FatalError> {
     let folder = folder.to_str().unwrap();
     let args = [
         "edge",

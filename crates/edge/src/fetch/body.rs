@@ -30,13 +30,13 @@ impl Edge {
         expected: Option<u64>,
     ) -> bool {
         let body = &content.growing;
-        let mut share = Some(self.in_flight_bytes.new_share());
+        let mut byte_count = Some(self.in_flight_bytes.start_body_byte_count());
         let exact = response.has_exclusive_memory();
         loop {
             match response.next_data().await {
                 Ok(Some(piece)) => {
-                    if let Some(share) = &mut share {
-                        share.add_bytes(piece.len() as u64);
+                    if let Some(byte_count) = &mut byte_count {
+                        byte_count.add_bytes(piece.len() as u64);
                     }
                     body.append_bytes(piece);
                 }
@@ -53,10 +53,10 @@ impl Edge {
                 return false;
             }
             let is_large = len > self.memory.object_bytes_max();
-            if share.is_some()
+            if byte_count.is_some()
                 && (is_large || self.in_flight_bytes.total_bytes() > self.in_flight_bytes_max())
             {
-                share = None;
+                byte_count = None;
                 lead.refuse_new_followers();
                 body.limit_window(UNSTORED_WINDOW_BYTES);
             }
@@ -69,12 +69,12 @@ impl Edge {
             content.end_with_error("the origin sent fewer bytes than requested");
             return false;
         }
-        if share.is_some() {
+        if byte_count.is_some() {
             content.complete_body(exact);
         } else {
             body.end_body(Ok(()));
         }
-        share.is_some()
+        byte_count.is_some()
     }
 
     /// Returns the limit on the total bytes of all bodies that are being fetched. The limit is a

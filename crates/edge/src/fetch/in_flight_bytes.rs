@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub struct InFlightBytes(Arc<AtomicU64>);
 
 /// One body's contribution to [`InFlightBytes`], which is subtracted when this value is dropped.
-pub(super) struct InFlightBytesShare {
+pub(super) struct BodyByteCount {
     total: InFlightBytes,
     bytes: u64,
 }
@@ -19,22 +19,22 @@ impl InFlightBytes {
         self.0.load(Relaxed)
     }
 
-    pub(super) fn new_share(&self) -> InFlightBytesShare {
-        InFlightBytesShare {
+    pub(super) fn start_body_byte_count(&self) -> BodyByteCount {
+        BodyByteCount {
             total: self.clone(),
             bytes: 0,
         }
     }
 }
 
-impl InFlightBytesShare {
+impl BodyByteCount {
     pub(super) fn add_bytes(&mut self, bytes: u64) {
         self.bytes += bytes;
         self.total.0.fetch_add(bytes, Relaxed);
     }
 }
 
-impl Drop for InFlightBytesShare {
+impl Drop for BodyByteCount {
     fn drop(&mut self) {
         self.total.0.fetch_sub(self.bytes, Relaxed);
     }

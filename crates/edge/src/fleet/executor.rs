@@ -90,7 +90,7 @@ impl CommandExecutor {
         worker: usize,
     ) -> CommandExecutor {
         let (warm_ups, queue) = mpsc::channel(WARM_UPS_MAX);
-        let reports = ResultSender {
+        let reports = CommandResultSender {
             client: client.clone(),
             node: node.clone(),
         };
@@ -114,7 +114,7 @@ impl CommandExecutor {
             Err(why) => return self.log_refusal(name, &why),
         };
         let reply = message.reply_subject().map(str::to_owned);
-        let reports = ResultSender {
+        let reports = CommandResultSender {
             client: self.client.clone(),
             node: self.node.clone(),
         };
@@ -186,12 +186,12 @@ impl CommandExecutor {
 }
 
 /// Sends results to the senders of commands.
-struct ResultSender {
+struct CommandResultSender {
     client: Client,
     node: String,
 }
 
-impl ResultSender {
+impl CommandResultSender {
     async fn send_result(&self, reply: Option<&str>, command: &str, mut result: Value) {
         let Some(reply) = reply else {
             return;
@@ -211,7 +211,7 @@ impl ResultSender {
 async fn run_warm_ups(
     edge: Arc<ReloadableEdge>,
     mut queue: mpsc::Receiver<WarmUp>,
-    reports: ResultSender,
+    reports: CommandResultSender,
     metrics: FleetMetrics,
     worker: usize,
 ) {

@@ -9,7 +9,7 @@ use async_nats::jetstream::{self, ErrorCode, stream};
 use async_nats::{Client, Event};
 use futures_util::StreamExt;
 use net::metrics::Metrics;
-use net::{ProgramError, RunningProgram};
+use net::{FatalError, RunningProgram};
 
 use super::executor::{CommandExecutor, FleetMetrics};
 use super::nats_connection::{connect_to_nats, read_connect_options};
@@ -34,14 +34,14 @@ type ReceiveError = Box<dyn std::error::Error + Send + Sync>;
 /// that the commands use.
 ///
 /// # Errors
-/// [`ProgramError::Cannot`] when the system cannot create a thread.
+/// [`FatalError::Cannot`] when the system cannot create a thread.
 pub(crate) fn start_fleet_commands(
     running: &mut RunningProgram,
     edge: &Arc<ReloadableEdge>,
     settings: Option<NatsSettings>,
     metrics: &Metrics,
     worker: usize,
-) -> Result<(), ProgramError> {
+) -> Result<(), FatalError> {
     let metrics = FleetMetrics::new(metrics);
     let Some(settings) = settings else {
         return Ok(());

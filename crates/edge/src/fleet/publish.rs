@@ -7,7 +7,7 @@ use async_nats::jetstream;
 use async_nats::{Client, HeaderMap, Subscriber};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use futures_util::StreamExt;
-use net::ProgramError;
+use net::FatalError;
 use net::config::{UsageError, parse_duration};
 use serde_json::{Value, json};
 
@@ -92,19 +92,19 @@ pub fn define_fleet_commands() -> [Command; 3] {
 /// there is no command with this name.
 ///
 /// # Errors
-/// [`ProgramError`] when the command is invalid, the server is unavailable, an edge failed, or too
+/// [`FatalError`] when the command is invalid, the server is unavailable, an edge failed, or too
 /// few edges responded.
-pub fn publish_command(name: &str, flags: &ArgMatches) -> Option<Result<(), ProgramError>> {
+pub fn publish_command(name: &str, flags: &ArgMatches) -> Option<Result<(), FatalError>> {
     COMMANDS.contains(&name).then(|| {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
-        let runtime = runtime.map_err(ProgramError::cannot(name))?;
+        let runtime = runtime.map_err(FatalError::cannot(name))?;
         runtime.block_on(publish_and_collect_results(name, flags))
     })
 }
 
-async fn publish_and_collect_results(name: &str, flags: &ArgMatches) -> Result<(), ProgramError> {
+async fn publish_and_collect_results(name: &str, flags: &ArgMatches) -> Result<(), FatalError> {
     let one = |name: &str| flags.get_one::<String>(name).cloned();
     let number = |text: String| text.parse().ok().filter(|edges| *edges > 0);
     let edges: Option<usize> = match one("edges") {
@@ -122,7 +122,7 @@ async fn publish_and_collect_results(name: &str, flags: &ArgMatches) -> Result<(
         ca: one("nats-ca").map(PathBuf::from),
         node: String::new(),
     };
-    let failed = |error: io::Error| ProgramError::cannot("--nats")(error);
+    let failed = |error: io::Error| FatalError::cannot("--nats")(error);
     let options = read_connect_options(&settings).await.map_err(failed)?;
     let client = connect_to_nats(&settings, options).await.map_err(failed)?;
     let inbox = client.new_inbox();
@@ -132,18 +132,18 @@ async fn publish_and_collect_results(name: &str, flags: &ArgMatches) -> Result<(
     send_command(&client, name, &message)
         .await
         .map_err(failed)?;
-    let mut tally = ResultTally::default();
+    let mut tally = CommandResultTally::default();
     let _ = tokio::time::timeout(wait, tally.print_results(results, edges)).await;
     tally.check_all_succeeded(edges).map_err(failed)
 }
 
-fn usage_error(why: &str) -> ProgramError {
-    ProgramError::Usage(UsageError(why.into()))
+fn usage_error(why: &str) -> FatalError {
+    FatalError::Usage(UsageError(why.into()))
 }
 
 /// Builds the message. The name of the inbox is unique, so its last part also serves as the
 /// command's id.
-fn build_message(name: &str, flags: &ArgMatches, inbox: &str) -> Result<Value, ProgramError> {
+fn build_message(name: &str, flags: &ArgMatches, inbox: &str) -> Result<Value, FatalError> {
     let id = inbox.rsplit('.').next().unwrap_or(inbox);
     let mut message = json!({ "id": id, "reply": inbox });
     let given = |field: &str| flags.try_get_one::<String>(field).ok().flatten();
@@ -187,12 +187,12 @@ async fn send_command(client: &Client, name: &str, message: &Value) -> io::Resul
 
 /// The number of edges that have responded, and the number of edges that failed.
 #[derive(Default)]
-struct ResultTally {
+struct CommandResultTally {
     responded: usize,
     failed: usize,
 }
 
-impl ResultTally {
+impl CommandResultTally {
     /// Prints the results as they arrive, until `edges` edges have responded. If `edges` is `None`,
     /// only the caller's timeout ends the output.
     async fn print_results(&mut self, mut results: Subscriber, edges: Option<usize>) {

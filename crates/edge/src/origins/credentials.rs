@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use net::config::UsageError;
 use net::edge_secret::EdgeSecret;
-use net::{ProgramError, RunningProgram};
+use net::{FatalError, RunningProgram};
 use upstream::ClientCertificate;
 
 use crate::config::EdgeSettings;
@@ -25,8 +25,8 @@ impl EdgeCredentials {
     /// Reads the files that the settings name.
     ///
     /// # Errors
-    /// [`ProgramError`] with the names of the setting and the file.
-    pub fn read_credentials(settings: &EdgeSettings) -> Result<EdgeCredentials, ProgramError> {
+    /// [`FatalError`] with the names of the setting and the file.
+    pub fn read_credentials(settings: &EdgeSettings) -> Result<EdgeCredentials, FatalError> {
         let secret = settings.edge_secret.clone().map(EdgeSecret::read_secret);
         let secret = secret.transpose();
         let certificate = settings.origin_certificate.clone();
@@ -34,8 +34,8 @@ impl EdgeCredentials {
             certificate.map(|(cert, key)| ClientCertificate::from_pem_files(cert, key));
         let certificate = certificate.transpose();
         Ok(EdgeCredentials {
-            secret: secret.map_err(ProgramError::cannot("--edge-secret-file"))?,
-            certificate: certificate.map_err(ProgramError::cannot("--origin-cert"))?,
+            secret: secret.map_err(FatalError::cannot("--edge-secret-file"))?,
+            certificate: certificate.map_err(FatalError::cannot("--origin-cert"))?,
         })
     }
 
@@ -43,8 +43,8 @@ impl EdgeCredentials {
     /// because one of the two files may not be completely written yet.
     ///
     /// # Errors
-    /// [`ProgramError::Cannot`] when the system cannot create a thread.
-    pub fn follow_files(self, running: &mut RunningProgram) -> Result<(), ProgramError> {
+    /// [`FatalError::Cannot`] when the system cannot create a thread.
+    pub fn follow_files(self, running: &mut RunningProgram) -> Result<(), FatalError> {
         running.watch_secret_file(self.secret)?;
         let Some(certificate) = self.certificate else {
             return Ok(());

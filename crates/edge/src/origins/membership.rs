@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 
 use super::dns_origin::DnsOrigin;
 use super::member::{MemberSettings, WeightedMember};
-use super::resolver::{OriginResolver, ResolutionError, ResolvedServer};
+use super::resolver::{OriginDnsResolver, ResolutionError, ResolvedServer};
 use super::{OriginClient, OriginPoolSettings, PoolState};
 
 /// The members of one pool.
@@ -164,7 +164,7 @@ impl OriginClient {
     /// Resolves all origins whose servers are listed in DNS. If a resolution fails, the origin
     /// keeps its members.
     pub async fn refresh_members(&self, dns_servers: &[SocketAddr]) {
-        let resolver = OriginResolver::new(dns_servers);
+        let resolver = OriginDnsResolver::new(dns_servers);
         for pool in self.pools.values() {
             let settings = MemberSettings {
                 limits: &self.treatment.limits,
@@ -177,7 +177,7 @@ impl OriginClient {
                     continue;
                 };
                 let found = match &resolver {
-                    Ok(resolver) => resolver.resolve_origin(dns).await,
+                    Ok(resolver) => resolver.resolve_origin_servers(dns).await,
                     Err(error) => Err(ResolutionError::Failed(error.to_string())),
                 };
                 let found = found.and_then(|found| {

@@ -45,15 +45,15 @@ pub enum ResolutionError {
 
 /// A resolver for one refresh of all origins. The next refresh creates a new resolver, which reads
 /// `resolv.conf` and `hosts` again.
-pub struct OriginResolver(TokioResolver);
+pub struct OriginDnsResolver(TokioResolver);
 
-impl OriginResolver {
+impl OriginDnsResolver {
     /// Creates a resolver that queries `servers`. If `servers` is empty, queries the system's DNS
     /// servers.
     ///
     /// # Errors
     /// When the system's DNS configuration is unreadable.
-    pub fn new(servers: &[SocketAddr]) -> Result<OriginResolver, ResolutionError> {
+    pub fn new(servers: &[SocketAddr]) -> Result<OriginDnsResolver, ResolutionError> {
         let builder = if servers.is_empty() {
             Resolver::builder_tokio()?
         } else {
@@ -64,14 +64,14 @@ impl OriginResolver {
             builder.options_mut().timeout = QUERY_TIMEOUT;
             builder
         };
-        Ok(OriginResolver(builder.build()?))
+        Ok(OriginDnsResolver(builder.build()?))
     }
 
     /// Returns between one and [`MEMBERS_MAX`] servers of an origin, sorted by name.
     ///
     /// # Errors
     /// When the origin has no server, or DNS failed.
-    pub async fn resolve_origin(
+    pub async fn resolve_origin_servers(
         &self,
         origin: &DnsOrigin,
     ) -> Result<Vec<ResolvedServer>, ResolutionError> {

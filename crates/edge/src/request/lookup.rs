@@ -150,7 +150,7 @@ impl Edge {
 fn hit_outcome(plan: RequestPlan, object: &CachedObject) -> CacheOutcome {
     match plan {
         RequestPlan::Stale(reason) => CacheOutcome::Stale(reason),
-        _ if object.body.disk_body().is_some() => CacheOutcome::DiskHit,
+        _ if object.body.disk_file().is_some() => CacheOutcome::DiskHit,
         _ => CacheOutcome::Hit,
     }
 }

@@ -1,5 +1,5 @@
-//! Slow readers: the edge must not buffer without bound for a slow client. While a body can be
-//! stored, a slow client delays no other client.
+//! Slow readers: the edge must not buffer without bound for a slow client. If a body is small
+//! enough to store in the cache, a slow client does not delay other clients that read it.
 
 use crate::KEEP;
 use crate::support::{ScriptedOrigin, TestEdge, format_head};

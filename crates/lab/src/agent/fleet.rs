@@ -25,7 +25,8 @@ const ROLL: Duration = Duration::from_millis(500);
 const MUSTER: Duration = Duration::from_secs(30);
 /// Number of round trips that measure an agent's clock. Only the shortest round trip is used.
 const TRIPS: usize = 9;
-/// Time limit for short orders, which is also the margin in the time limits of long orders.
+/// Time limit for short orders. For a long order, this time is added to the time limits of its
+/// sinks.
 pub(super) const SOON: Duration = Duration::from_secs(10);
 
 /// All agents that serve an experiment. Dropping this value releases the agents.

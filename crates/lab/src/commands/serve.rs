@@ -7,7 +7,7 @@ use net::config::{
     CommonSettings, Setting, SettingLayers, UsageError, parse_count, parse_listen_address,
     setting_flags,
 };
-use net::{Cidr, ProgramError, Shutdown};
+use net::{Cidr, FatalError, Shutdown};
 use std::process::ExitCode;
 
 const SETTINGS: &[&[Setting]] = &[&[
@@ -123,9 +123,9 @@ pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> 
     Ok(ExitCode::SUCCESS)
 }
 
-fn from_server_error(failed: ProgramError) -> CommandError {
+fn from_server_error(failed: FatalError) -> CommandError {
     match failed {
-        ProgramError::Usage(wrong) => CommandError::Usage(wrong),
-        ProgramError::Cannot(..) => CommandError::Failed(failed.to_string()),
+        FatalError::Usage(wrong) => CommandError::Usage(wrong),
+        FatalError::Cannot(..) => CommandError::Failed(failed.to_string()),
     }
 }

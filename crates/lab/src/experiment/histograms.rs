@@ -1,5 +1,5 @@
-//! HDR histograms of sinks, which are encoded as V2 in base64. A histogram is stored alone or in an
-//! interval log.
+//! HDR histograms that sinks report. A histogram is encoded in the V2 format of HdrHistogram, as
+//! base64 text. It is stored alone or in an interval log.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

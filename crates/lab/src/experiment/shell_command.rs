@@ -8,11 +8,11 @@ use std::process::{Command, Stdio};
 
 /// Number of output lines that an error message quotes.
 const LAST_LINES: usize = 5;
-/// Number of bytes at the end of each output that are searched for these lines.
+/// Number of bytes that are read from the end of each output to find its last lines.
 const LAST_BYTES: u64 = 16 << 10;
 
-/// Returns a shell command that runs in `folder`. Its standard output goes to the file `output`.
-/// Its standard error goes to a file of the same name with the extension `errors`.
+/// Returns a shell command that runs in `folder`. The command's standard output goes to the file
+/// `output`. Its standard error goes to a file of the same name with the extension `errors`.
 ///
 /// # Errors
 /// The files cannot be created.

@@ -1,7 +1,7 @@
 //! Checks that concern several members of one object.
 
 use super::json_path::{JsonPath, NbmpFault};
-use super::text_forms::describe_value;
+use super::text_syntax_checks::describe_value;
 use serde_json::Value;
 use std::collections::BTreeSet;
 

@@ -2,7 +2,7 @@
 
 use super::ConformanceLevel;
 use super::json_path::{JsonPath, NbmpFault};
-use super::text_forms::{describe_value, join_names};
+use super::text_syntax_checks::{describe_value, join_names};
 use crate::closest_name::find_closest_name;
 use serde_json::{Map, Value};
 

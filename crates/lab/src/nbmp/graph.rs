@@ -9,7 +9,7 @@ mod cycles;
 mod elements;
 
 use super::json_path::{JsonPath, NbmpFault};
-use super::text_forms::{format_first_names, shorten_text};
+use super::text_syntax_checks::{format_first_names, shorten_text};
 use super::{ConformanceLevel, DescriptionKind};
 use elements::{
     ConnectionEnd, GraphConnection, GraphFunction, StreamNames, descriptor_items, list_connections,

@@ -20,7 +20,7 @@ mod foreign;
 mod functions;
 mod graph;
 mod json_path;
-mod text_forms;
+mod text_syntax_checks;
 mod unsupported_features;
 mod validate;
 

@@ -1,5 +1,5 @@
-//! Computes plots as data. Each panel contains a shape for drawing, and a table with the same
-//! figures.
+//! Computes plots as data. Each panel contains the data to draw (curves, bars, boxes or cells), and
+//! a table of the same numbers.
 
 mod bars;
 mod distributions;

@@ -5,16 +5,16 @@ use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{StatusCode, Uri};
 use net::config::UsageError;
-use net::{Error, ProgramError, access_token};
+use net::{Error, FatalError, access_token};
 use std::net::{IpAddr, SocketAddr};
 
 /// Requires a token if the manager listens on an address that is not a loopback address.
 pub(super) fn require_token_unless_loopback(
     settings: &WorkflowManagerSettings,
     at: &[SocketAddr],
-) -> Result<(), ProgramError> {
+) -> Result<(), FatalError> {
     match at.iter().find(|address| !address.ip().is_loopback()) {
-        Some(address) if settings.token.is_none() => Err(ProgramError::Usage(UsageError(format!(
+        Some(address) if settings.token.is_none() => Err(FatalError::Usage(UsageError(format!(
             "--listen {address}: every client that reaches this address could run commands; listen \
              on 127.0.0.1, or require a token with --token-file"
         )))),

@@ -30,7 +30,7 @@ pub(crate) use settings::WorkflowManagerSettings;
 
 use manager::WorkflowManager;
 use net::lifecycle::MAIN;
-use net::{Limits, ListenOptions, ProgramError, RunningProgram, Server, Shutdown};
+use net::{FatalError, Limits, ListenOptions, RunningProgram, Server, Shutdown};
 use std::sync::Arc;
 use workflow_registry::WorkflowRegistry;
 
@@ -46,7 +46,7 @@ const CONNECTIONS_MAX: usize = 256;
 pub(crate) fn start_manager(
     settings: WorkflowManagerSettings,
     shutdown: Shutdown,
-) -> Result<RunningProgram, ProgramError> {
+) -> Result<RunningProgram, FatalError> {
     let listen = ListenOptions {
         addresses: settings.listen.clone(),
         workers: 1,
@@ -56,7 +56,7 @@ pub(crate) fn start_manager(
         },
         ..ListenOptions::default()
     };
-    let server = Server::bind(listen).map_err(ProgramError::cannot("--listen"))?;
+    let server = Server::bind(listen).map_err(FatalError::cannot("--listen"))?;
     authorization::require_token_unless_loopback(&settings, server.addresses())?;
     let registry = Arc::new(WorkflowRegistry::new(settings.workflows_max));
     let manager = Arc::new(WorkflowManager { settings, registry });

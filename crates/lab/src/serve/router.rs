@@ -119,7 +119,9 @@ async fn dispatch_request(
             function_discovery::discover_group(head.uri.query().unwrap_or_default())
         }
         (RequestRoute::All(kind), "GET") => {
-            let all = manager.registry.list_entries(kind == DescriptionKind::Task);
+            let all = manager
+                .registry
+                .list_workflows_or_tasks(kind == DescriptionKind::Task);
             let all: Vec<Value> = all.iter().map(describe::describe_entry).collect();
             Ok(json_response(
                 StatusCode::OK,

@@ -136,7 +136,7 @@ impl WorkflowRegistry {
     }
 
     /// Returns all workflows or all tasks, in the order in which they were posted.
-    pub(super) fn list_entries(&self, tasks: bool) -> Vec<WorkflowEntry> {
+    pub(super) fn list_workflows_or_tasks(&self, tasks: bool) -> Vec<WorkflowEntry> {
         let inner = self.lock();
         let of_kind = inner.entries.iter().filter(|(key, _)| key.is_task == tasks);
         let mut all: Vec<WorkflowEntry> = of_kind.map(|(_, entry)| entry.clone()).collect();

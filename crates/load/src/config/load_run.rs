@@ -1,7 +1,7 @@
 //! Runs the commands that generate load.
 
-use super::print_out::print_out;
 use super::setting_values::parse_setting;
+use super::standard_output::print_out;
 use super::{CommandError, read_expectations, report_result};
 use crate::report::Expectation;
 use crate::result::RunResult;

@@ -53,7 +53,7 @@ pub(super) fn open_metrics_port(
         eprintln!("metrics on http://{address}/metrics");
     }
     let metrics = RunMetrics::new();
-    let (registry, shutdown) = (metrics.registry().clone(), Shutdown::new());
+    let (registry, shutdown) = (metrics.metrics_registry().clone(), Shutdown::new());
     let ending = shutdown.clone();
     let thread = std::thread::Builder::new()
         .name("metrics".into())

@@ -6,11 +6,11 @@ mod load_run;
 mod metrics_port;
 mod output_options;
 mod players_command;
-mod print_out;
 mod rate_command;
 mod recorded_targets;
 mod report_commands;
 mod setting_values;
+mod standard_output;
 mod stop_signal;
 
 use clap::{ArgMatches, Command};

@@ -1,7 +1,7 @@
 //! `headwater load report` and `headwater load compare`.
 
 use super::output_options::write_output;
-use super::print_out::print_out;
+use super::standard_output::print_out;
 use super::{CommandError, OUTPUTS, read_expectations, report_result};
 use crate::report::paired_comparison::RunComparison;
 use crate::report::{html_report, result_files};

@@ -101,7 +101,7 @@ impl RangeConsumer {
         }
     }
 
-    /// Returns the reason why the session ended, or none while the session continues.
+    /// Returns the reason why the session ended, or `None` while the session continues.
     pub fn end_reason(&self) -> Option<SessionEnd> {
         self.ended
     }
@@ -274,7 +274,8 @@ mod tests {
     use super::*;
 
     /// Plays a file of 60 MB and 120 s (4 Mb/s) over a link of `bps` bits per second. Returns the
-    /// consumer, the time and the first byte of each request, and the time of the end.
+    /// consumer, a pair for each request, and the time at which playback ended. A pair consists of
+    /// the request's time and the offset of its first byte.
     fn play_at_rate(bps: f64) -> (RangeConsumer, Vec<(Micros, u64)>, Micros) {
         let url = Url::parse("http://o.test/film.mp4").unwrap();
         let mut consumer = RangeConsumer::new(url, ConsumerSettings::default(), Micros::MAX, 0);

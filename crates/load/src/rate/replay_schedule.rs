@@ -23,8 +23,8 @@ pub enum ReplayError {
     TooLong,
 }
 
-/// Sorts the targets by their recorded times, and returns a profile that repeats the targets in
-/// this order. The replay is `speed` times as fast as the recording. If `duration_s` is set,
+/// Sorts the targets by their recorded times, and returns a profile that requests each target once,
+/// in this order. The replay is `speed` times as fast as the recording. If `duration_s` is set,
 /// removes the targets that are not due before this time.
 ///
 /// # Errors

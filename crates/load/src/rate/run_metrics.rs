@@ -94,7 +94,7 @@ impl RunMetrics {
     }
 
     /// Returns the registry that contains these metrics.
-    pub fn registry(&self) -> &Metrics {
+    pub fn metrics_registry(&self) -> &Metrics {
         &self.registry
     }
 }

@@ -14,11 +14,11 @@ pub struct LoadPoint {
     /// Successful requests per second.
     pub achieved_per_s: f64,
     /// Tail latency from the due time, in milliseconds. All points use the same quantile, which is
-    /// the highest quantile with enough samples in every step or every second. For a step, this is
-    /// the quantile of all requests of the step. For a period, this is the largest quantile among
-    /// the seconds of the period.
+    /// the highest quantile with enough samples in every step or every second. For a step, the
+    /// quantile is computed over all requests of the step. For a period, it is computed for each
+    /// second, and this is the largest of these values.
     pub tail_ms: f64,
-    /// This point is the first point beyond the knee.
+    /// Whether this point is the first point beyond the knee.
     pub knee: bool,
     /// Number of requests that were due.
     #[serde(skip)]
@@ -95,7 +95,7 @@ fn split_into_bins(step: &StepResult) -> Vec<StepResult> {
         .collect()
 }
 
-/// A function that returns a latency quantile of a second, in milliseconds.
+/// A function that returns a latency quantile of the requests in one second, in milliseconds.
 type SecondQuantile = fn(&SecondStats) -> f64;
 
 /// The latency quantile for which all points have enough samples.
@@ -103,7 +103,7 @@ type SecondQuantile = fn(&SecondStats) -> f64;
 enum TailQuantile {
     /// The quantile (0 to 1) over all requests of a step.
     OfStep(f64),
-    /// The largest value of the quantile among the seconds of a period.
+    /// The quantile of each second of a period. The largest of these values is used.
     OfSecond(SecondQuantile),
     /// There are too few requests for any quantile.
     Unsupported,

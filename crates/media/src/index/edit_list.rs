@@ -139,8 +139,8 @@ pub(super) struct TrimmedSamples {
     pub first: u32,
     /// Presentation time of a sample whose decode time and composition offset are 0.
     pub presentation_offset: i64,
-    /// Number of hidden pictures at the start, and the ticks from the key frame to the start of the
-    /// edit.
+    /// Number of hidden pictures at the start, and the time in ticks from the first kept sample to
+    /// the start of the edit. Both are 0 if no picture was moved.
     pub hidden: (usize, i64),
 }
 

@@ -135,7 +135,7 @@ fn presented_at(sample: &Sample) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{avc_codec, build_track, build_video_track};
+    use crate::fixtures::{build_avc_test_codec, build_track, build_video_track};
 
     fn times(samples: &SampleTable, shift: i64) -> Vec<i64> {
         let all = samples.range(0..samples.len());
@@ -186,7 +186,7 @@ mod tests {
             (512, 0, 9, false),
             (512, 512, 9, false),
         ];
-        let samples = build_track(avc_codec(640, 360), 12_800, 0, &rows).samples;
+        let samples = build_track(build_avc_test_codec(640, 360), 12_800, 0, &rows).samples;
         let moved = move_hidden_pictures(&samples, 0..4, 1536, 12_800).unwrap();
         assert_eq!((moved.count, moved.lead), (2, 0));
         assert_eq!(times(&moved.samples, 0), [1538, 1536, 1537, 2048]);
@@ -197,7 +197,7 @@ mod tests {
         // Each picture lasts one tick, so a hidden picture does not fit before the second visible
         // picture.
         let rows = [(1, 0, 9, true), (1, 0, 9, false), (1, 0, 9, false)];
-        let samples = build_track(avc_codec(640, 360), 25, 0, &rows).samples;
+        let samples = build_track(build_avc_test_codec(640, 360), 25, 0, &rows).samples;
         assert!(move_hidden_pictures(&samples, 0..3, 1, 25).is_none());
         assert!(
             move_hidden_pictures(&samples, 0..3, 0, 25).is_none(),

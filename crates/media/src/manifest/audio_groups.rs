@@ -30,7 +30,8 @@ pub(super) struct AudioFamily<'a> {
 /// Tracks with closer bitrates count as different programmes.
 const LADDER_STEP_PERCENT: u64 = 15;
 
-/// Groups audio renditions into families. Families without audio for all viewers are last.
+/// Groups audio renditions into families. Families that contain only supplementary audio,
+/// commentary and accessibility audio are last.
 pub(super) fn group_audio<'a>(
     presentation: &'a Presentation,
     of: impl Iterator<Item = &'a Rendition>,

@@ -37,7 +37,7 @@ const NON_SYNC: u32 = 0x0101_0000;
 
 /// Field values that all samples share. Shared values are stored once in `tfhd`, and other values
 /// are stored per sample in `trun`.
-struct FragmentLayout {
+struct SharedSampleFields {
     duration: Option<u32>,
     size: Option<u32>,
     flags: SampleFlags,
@@ -62,10 +62,10 @@ impl FragmentShape<'_> {
     /// Returns the length of the head and the samples in bytes, without building the head.
     pub(super) fn len(&self) -> u64 {
         let payload = self.samples.byte_count(self.sample_range.clone());
-        self.head_len(&self.layout(), payload) + payload
+        self.head_len(&self.find_shared_sample_fields(), payload) + payload
     }
 
-    fn layout(&self) -> FragmentLayout {
+    fn find_shared_sample_fields(&self) -> SharedSampleFields {
         let count = self
             .sample_range
             .end
@@ -81,7 +81,7 @@ impl FragmentShape<'_> {
         };
         let range = || self.sample_range.clone();
         let composition_offset = self.samples.shared_composition_offset(range());
-        FragmentLayout {
+        SharedSampleFields {
             duration: self
                 .duration
                 .or_else(|| self.samples.shared_duration(range())),
@@ -98,15 +98,15 @@ impl FragmentShape<'_> {
         (i64::from(composition_offset) + self.composition_shift).clamp(0, u32::MAX.into()) as u32
     }
 
-    fn head_len(&self, layout: &FragmentLayout, payload: u64) -> u64 {
+    fn head_len(&self, shared: &SharedSampleFields, payload: u64) -> u64 {
         let count = u64::from(
             self.sample_range
                 .end
                 .saturating_sub(self.sample_range.start),
         );
-        let tfhd = 16 + 4 * u64::from(layout.tfhd_flags().count_ones() - 1);
-        let first = u64::from(layout.trun_flags() & 0x4 != 0);
-        let each = u64::from((layout.trun_flags() & 0xf00).count_ones());
+        let tfhd = 16 + 4 * u64::from(shared.tfhd_flags().count_ones() - 1);
+        let first = u64::from(shared.trun_flags() & 0x4 != 0);
+        let each = u64::from((shared.trun_flags() & 0xf00).count_ones());
         let trun = 20 + 4 * (first + each * count);
         let moof = 8 + MFHD_LEN + 8 + tfhd + TFDT_LEN + trun;
         STYP.len() as u64 + moof + mdat_header_len(payload)
@@ -119,11 +119,11 @@ impl FragmentPlan<'_> {
             .shape
             .samples
             .byte_count(self.shape.sample_range.clone());
-        let layout = self.shape.layout();
+        let shared = self.shape.find_shared_sample_fields();
         let auxiliary_len = self.auxiliary.as_ref().map_or(0, SampleAuxiliary::len);
-        let head_len = self.shape.head_len(&layout, payload) + auxiliary_len;
+        let head_len = self.shape.head_len(&shared, payload) + auxiliary_len;
         let mut head = Vec::with_capacity(head_len as usize);
-        let ranges = self.write_styp_and_moof(&mut head, &layout, head_len as u32);
+        let ranges = self.write_styp_and_moof(&mut head, &shared, head_len as u32);
         write_mdat_header(&mut head, payload);
         debug_assert_eq!(head.len() as u64, head_len);
         Plan {
@@ -138,7 +138,7 @@ impl FragmentPlan<'_> {
     fn write_styp_and_moof(
         &self,
         out: &mut Vec<u8>,
-        layout: &FragmentLayout,
+        shared: &SharedSampleFields,
         data_offset: u32,
     ) -> Vec<Range<u64>> {
         // A segment of an interleaved film has about 16 chunks.
@@ -156,20 +156,20 @@ impl FragmentPlan<'_> {
                 write_u32(out, self.sequence_number)
             });
             write_box(out, b"traf", |out| {
-                layout.write_tfhd(out);
+                shared.write_tfhd(out);
                 write_full_box(out, b"tfdt", 1, 0, |out| {
                     out.extend_from_slice(&self.tfdt.to_be_bytes());
                 });
                 // In version 0, composition offsets are unsigned. This suffices, because served
                 // offsets are never negative.
-                write_full_box(out, b"trun", 0, layout.trun_flags(), |out| {
+                write_full_box(out, b"trun", 0, shared.trun_flags(), |out| {
                     write_u32(out, range.end.saturating_sub(range.start));
                     write_u32(out, data_offset);
-                    if layout.flags == SampleFlags::FirstSync {
+                    if shared.flags == SampleFlags::FirstSync {
                         write_u32(out, SYNC);
                     }
                     for sample in samples.range(range.clone()) {
-                        self.write_trun_entry(out, layout, &sample);
+                        self.write_trun_entry(out, shared, &sample);
                         append_range(&mut ranges, &sample);
                     }
                 });
@@ -182,17 +182,17 @@ impl FragmentPlan<'_> {
     }
 
     #[inline]
-    fn write_trun_entry(&self, out: &mut Vec<u8>, layout: &FragmentLayout, sample: &Sample) {
-        if layout.duration.is_none() {
+    fn write_trun_entry(&self, out: &mut Vec<u8>, shared: &SharedSampleFields, sample: &Sample) {
+        if shared.duration.is_none() {
             write_u32(out, sample.duration);
         }
-        if layout.size.is_none() {
+        if shared.size.is_none() {
             write_u32(out, sample.size);
         }
-        if layout.flags == SampleFlags::Each {
+        if shared.flags == SampleFlags::Each {
             write_u32(out, if sample.is_sync { SYNC } else { NON_SYNC });
         }
-        if !layout.has_zero_offsets {
+        if !shared.has_zero_offsets {
             write_u32(
                 out,
                 self.shape
@@ -202,7 +202,7 @@ impl FragmentPlan<'_> {
     }
 }
 
-impl FragmentLayout {
+impl SharedSampleFields {
     fn tfhd_flags(&self) -> u32 {
         // default-base-is-moof, and one bit for each default that is present.
         0x2_0000

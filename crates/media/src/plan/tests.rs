@@ -216,7 +216,7 @@ proptest! {
 fn a_segment_of_four_gigabytes_has_a_long_mdat_header() {
     let row = (512, 0, u32::MAX / 2, false);
     let track = fixtures::build_track(
-        fixtures::avc_codec(640, 360),
+        fixtures::build_avc_test_codec(640, 360),
         12_800,
         0,
         &[(512, 0, 4, true), row, row, row],

@@ -121,12 +121,17 @@ pub(crate) fn reduce_fraction(a: u64, b: u64) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{avc_codec, build_track};
+    use crate::fixtures::{build_avc_test_codec, build_track};
 
     fn rate_of(timescale: u32, durations: &[u32]) -> (u64, u64) {
         let row = |(n, ticks): (usize, &u32)| (*ticks, 0, 10, n == 0);
         let rows: Vec<_> = durations.iter().enumerate().map(row).collect();
-        max_frame_rate(&build_track(avc_codec(640, 360), timescale, 0, &rows))
+        max_frame_rate(&build_track(
+            build_avc_test_codec(640, 360),
+            timescale,
+            0,
+            &rows,
+        ))
     }
 
     #[test]
@@ -156,7 +161,7 @@ mod tests {
             (1000, 0, 9, false),
             (1000, 1000, 9, false),
         ];
-        let track = build_track(avc_codec(640, 360), 25_000, 0, &rows);
+        let track = build_track(build_avc_test_codec(640, 360), 25_000, 0, &rows);
         assert_eq!(max_frame_rate(&track), (25, 1));
     }
 }

@@ -102,7 +102,7 @@ fn presented_at(sample: &Sample) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{arbitrary_video_track, avc_codec, build_track};
+    use crate::fixtures::{arbitrary_video_track, build_avc_test_codec, build_track};
     use proptest::prelude::*;
 
     #[test]
@@ -115,7 +115,7 @@ mod tests {
             (100, 0, 9, false),
             (100, 0, 9, false),
         ];
-        let mut track = build_track(avc_codec(640, 360), 1000, -100, &rows);
+        let mut track = build_track(build_avc_test_codec(640, 360), 1000, -100, &rows);
         assert_eq!(last_sample_end(&track, 0), 500);
         track.presentation_end = Some(300);
         assert_eq!(last_sample_end(&track, 0), 400);

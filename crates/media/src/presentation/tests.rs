@@ -38,7 +38,7 @@ fn a_film_with_sound_is_cut_near_six_seconds() {
 #[test]
 fn priming_is_rounded_up_to_a_common_timescale() {
     let rows: Vec<fixtures::FixtureRow> = (0..500).map(|n| (512, 0, 100, n % 50 == 0)).collect();
-    let video = fixtures::build_track(fixtures::avc_codec(640, 360), 12_800, 0, &rows);
+    let video = fixtures::build_track(fixtures::build_avc_test_codec(640, 360), 12_800, 0, &rows);
     let title = build_title(vec![build_index(vec![
         video,
         fixtures::build_audio_track(20, 300),
@@ -77,7 +77,7 @@ fn a_late_film_without_edit_lists_has_an_offset_so_that_shaka_player_shows_text_
     };
     let film = |video: Track| {
         let rows: Vec<fixtures::FixtureRow> = (0..2800).map(|_| (1024, 0, 300, true)).collect();
-        let audio = fixtures::build_track(fixtures::aac_codec(), 48_000, 0, &rows);
+        let audio = fixtures::build_track(fixtures::build_aac_test_codec(), 48_000, 0, &rows);
         build_title(vec![build_index(vec![
             late(video, 12_800),
             late(audio, 48_000),
@@ -98,7 +98,7 @@ fn a_late_film_without_edit_lists_has_an_offset_so_that_shaka_player_shows_text_
     assert_eq!(title.film_start(), Time::new(3600, 1));
     // Without reordering, decode and presentation times are equal.
     let rows: Vec<fixtures::FixtureRow> = (0..1500).map(|n| (512, 0, 100, n % 50 == 0)).collect();
-    let plain = fixtures::build_track(fixtures::avc_codec(640, 360), 12_800, 0, &rows);
+    let plain = fixtures::build_track(fixtures::build_avc_test_codec(640, 360), 12_800, 0, &rows);
     assert_eq!(film(plain).presentation_time_offset, Time::ZERO);
 }
 
@@ -156,13 +156,18 @@ fn files_of_other_films_are_refused() {
 #[test]
 fn video_without_key_frames_is_refused() {
     let rows = [(512, 0, 100, false); 50];
-    let track = fixtures::build_track(fixtures::avc_codec(640, 360), 12_800, 0, &rows);
+    let track = fixtures::build_track(fixtures::build_avc_test_codec(640, 360), 12_800, 0, &rows);
     assert!(expect_refusal(vec![build_index(vec![track])]).contains("no sync samples"));
 }
 
 #[test]
 fn a_title_without_duration_is_refused() {
-    let track = fixtures::build_track(fixtures::aac_codec(), 48_000, 0, &[(0, 0, 100, true)]);
+    let track = fixtures::build_track(
+        fixtures::build_aac_test_codec(),
+        48_000,
+        0,
+        &[(0, 0, 100, true)],
+    );
     assert!(expect_refusal(vec![build_index(vec![track])]).contains("has a duration"));
 }
 
@@ -208,7 +213,7 @@ fn renditions_that_do_not_align_get_grids_of_their_own() {
 fn samples_before_the_first_key_frame_are_left_out() {
     let mut rows = vec![(512, 0, 100, false); 3];
     rows.extend((0..100).map(|n| (512, 0, 100, n % 25 == 0)));
-    let track = fixtures::build_track(fixtures::avc_codec(640, 360), 12_800, 0, &rows);
+    let track = fixtures::build_track(fixtures::build_avc_test_codec(640, 360), 12_800, 0, &rows);
     let title = build_title(vec![build_index(vec![track])]);
     let video = &title.renditions[0];
     assert_eq!(
@@ -261,7 +266,7 @@ fn build_open_gops(frames: u32, gop: u32, leading: u32, first_leads: bool) -> Tr
             (ticks, (offset * ticks) as i32, 100, n % gop == 0)
         })
         .collect();
-    fixtures::build_track(fixtures::avc_codec(640, 360), 12_288, 0, &rows)
+    fixtures::build_track(fixtures::build_avc_test_codec(640, 360), 12_288, 0, &rows)
 }
 
 #[test]
@@ -318,7 +323,12 @@ fn segments_of_a_varying_frame_rate_are_named_by_presentation_times() {
         (512, 1024 + late, 100, n.is_multiple_of(50))
     };
     let rows: Vec<_> = (0..300).map(row).collect();
-    let track = fixtures::build_track(fixtures::avc_codec(640, 360), 12_800, -1024, &rows);
+    let track = fixtures::build_track(
+        fixtures::build_avc_test_codec(640, 360),
+        12_800,
+        -1024,
+        &rows,
+    );
     let title = build_title(vec![build_index(vec![track])]);
     let video = &title.renditions[0];
     assert_eq!(title.segment_duration_ticks(video, 0), 150 * 512 + 300);
@@ -347,7 +357,7 @@ fn a_sample_that_is_presented_years_late_adds_no_segments() {
     let rows: Vec<fixtures::FixtureRow> = (0..20)
         .map(|n| (1, if n == 19 { i32::MAX } else { 0 }, 100, true))
         .collect();
-    let track = fixtures::build_track(fixtures::aac_codec(), 1, 0, &rows);
+    let track = fixtures::build_track(fixtures::build_aac_test_codec(), 1, 0, &rows);
     let rules = PackagingRules {
         segment_duration_ms: 1,
     };

@@ -16,7 +16,7 @@ fn audio_with_sync_samples(seconds: u32, interval: u32) -> Track {
     let rows: Vec<FixtureRow> = (0..seconds * 48_000 / 1024)
         .map(|n| (1024, 0, 200, n % interval == 0))
         .collect();
-    fixtures::build_track(fixtures::aac_codec(), 48_000, 0, &rows)
+    fixtures::build_track(fixtures::build_aac_test_codec(), 48_000, 0, &rows)
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn audio_is_cut_at_its_sync_samples() {
 fn audio_before_its_first_sync_sample_is_not_served() {
     let mut rows: Vec<FixtureRow> = vec![(1024, 0, 200, false); 5];
     rows.extend((0..400).map(|n| (1024, 0, 200, n % 40 == 0)));
-    let audio = fixtures::build_track(fixtures::aac_codec(), 48_000, 0, &rows);
+    let audio = fixtures::build_track(fixtures::build_aac_test_codec(), 48_000, 0, &rows);
     let title = build_title(vec![audio]);
     assert_eq!(title.renditions[0].segment_cuts[0], 5);
 }
@@ -47,7 +47,7 @@ fn audio_before_its_first_sync_sample_is_not_served() {
 #[test]
 fn audio_without_sync_samples_is_left_out_by_name() {
     let rows: Vec<FixtureRow> = vec![(1024, 0, 200, false); 500];
-    let audio = || fixtures::build_track(fixtures::aac_codec(), 48_000, 0, &rows);
+    let audio = || fixtures::build_track(fixtures::build_aac_test_codec(), 48_000, 0, &rows);
     let title = build_title(vec![fixtures::build_video_track(10, 50, 1000), audio()]);
     assert_eq!(title.renditions.len(), 1);
     let (file, left_out) = &title.left_out[0];
@@ -69,7 +69,7 @@ fn stills(seconds: u32, count: u32) -> Track {
     let rows: Vec<FixtureRow> = (0..count)
         .map(|n| (seconds * 12_800 / count, 0, 90_000, n == 0))
         .collect();
-    fixtures::build_track(fixtures::avc_codec(4032, 3024), 12_800, 0, &rows)
+    fixtures::build_track(fixtures::build_avc_test_codec(4032, 3024), 12_800, 0, &rows)
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_second_track_of_stills_is_no_rendition() {
     // The second track has two pictures as in a motion photo, one picture for the whole film, or
     // one picture that lasts one frame.
     let one_frame = fixtures::build_track(
-        fixtures::avc_codec(4032, 3024),
+        fixtures::build_avc_test_codec(4032, 3024),
         12_800,
         0,
         &[(512, 0, 90_000, true)],
@@ -101,7 +101,7 @@ fn slow_video_is_served_if_it_is_the_film_or_a_rung() {
     assert_eq!(build_title(vec![stills(60, 60)]).renditions.len(), 1);
     // The second rendition of the ladder has a fifth of the first rendition's frame rate.
     let rows: Vec<FixtureRow> = (0..50).map(|n| (2560, 0, 900, n % 10 == 0)).collect();
-    let slow = fixtures::build_track(fixtures::avc_codec(320, 180), 12_800, 0, &rows);
+    let slow = fixtures::build_track(fixtures::build_avc_test_codec(320, 180), 12_800, 0, &rows);
     let title = build_title(vec![fixtures::build_video_track(10, 50, 9000), slow]);
     assert_eq!((title.renditions.len(), title.left_out.len()), (2, 0));
 }

@@ -50,7 +50,8 @@ pub(crate) fn is_protected_entry(code: [u8; 4]) -> bool {
 }
 
 impl ProtectedEntry {
-    /// Splits a protected sample entry into the unencrypted entry of the codec and the protection.
+    /// Splits a protected sample entry into two parts: the codec's unencrypted sample entry, and
+    /// the description of the protection.
     ///
     /// # Errors
     /// `Unsupported` if the form of encryption cannot be served unchanged; the message describes
@@ -214,8 +215,8 @@ fn read_pattern(tenc: &[u8]) -> (u8, u8) {
     }
 }
 
-/// Selects the `pssh` boxes that apply to a key. A box applies if it lists this key id or no key
-/// ids.
+/// Selects the `pssh` boxes that apply to a key. A box applies if it lists this key id, or if it
+/// lists no key ids.
 pub(crate) fn select_pssh_boxes(boxes: &[Vec<u8>], key_id: &KeyId) -> Vec<Vec<u8>> {
     let applies = |pssh: &&Vec<u8>| {
         let mut reader = ByteReader::new(pssh);

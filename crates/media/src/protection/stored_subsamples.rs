@@ -282,7 +282,8 @@ mod tests {
     fn subsamples_that_do_not_fill_their_sample_are_refused() {
         let stored = store(&[vec![(5, 100)], vec![(70_000, 3)], vec![(8, 16)]]);
         let rows = [(1, 0, 70_003, true), (1, 0, 24, true)];
-        let samples = crate::fixtures::build_track(crate::fixtures::aac_codec(), 1, 0, &rows);
+        let samples =
+            crate::fixtures::build_track(crate::fixtures::build_aac_test_codec(), 1, 0, &rows);
         let kept = stored.clone().trim(1..3, &samples.samples).unwrap();
         assert_eq!(
             kept.build_subsample_map(0..2, ProtectionScheme::Cbcs),

@@ -29,7 +29,10 @@ fn find<'a>(bytes: &'a [u8], name: &[u8; 4]) -> &'a [u8] {
 #[test]
 fn a_protected_entry_has_the_boxes_of_its_scheme() {
     let (cbcs, cenc) = (ProtectionScheme::Cbcs, ProtectionScheme::Cenc);
-    let (avc, aac) = (fixtures::avc_codec(640, 360), fixtures::aac_codec());
+    let (avc, aac) = (
+        fixtures::build_avc_test_codec(640, 360),
+        fixtures::build_aac_test_codec(),
+    );
     for (codec, scheme, name, original, sinf_len, tenc_fields) in [
         (
             &avc,
@@ -223,7 +226,7 @@ impl BlockCipher for MarkingCipher {
 #[test]
 fn the_pattern_starts_at_each_protected_run() {
     let (codec, protection) = (
-        fixtures::avc_codec(640, 360),
+        fixtures::build_avc_test_codec(640, 360),
         protection(ProtectionScheme::Cbcs),
     );
     let mut map = SubsampleMap::default();
@@ -246,7 +249,7 @@ fn the_pattern_starts_at_each_protected_run() {
 #[test]
 fn the_counter_continues_over_the_runs_of_a_sample() {
     let (codec, mut protection) = (
-        fixtures::avc_codec(640, 360),
+        fixtures::build_avc_test_codec(640, 360),
         protection(ProtectionScheme::Cenc),
     );
     protection.iv = [0; 16];
@@ -269,7 +272,10 @@ fn the_counter_continues_over_the_runs_of_a_sample() {
 
 #[test]
 fn codecs_without_rules_are_refused_by_name() {
-    let error = SubsampleParser::new(&fixtures::vp9_codec(), &protection(ProtectionScheme::Cbcs));
+    let error = SubsampleParser::new(
+        &fixtures::build_vp9_test_codec(),
+        &protection(ProtectionScheme::Cbcs),
+    );
     let error = error.expect_err("VP9 has no rules yet");
     assert_eq!(
         error.message,
@@ -280,7 +286,10 @@ fn codecs_without_rules_are_refused_by_name() {
 proptest! {
     #[test]
     fn damaged_samples_never_panic(sample in prop::collection::vec(any::<u8>(), 0..200), hevc: bool) {
-        let codec = if hevc { fixtures::hevc_pq_codec() } else { fixtures::avc_codec(640, 360) };
+        let codec = match hevc {
+            true => fixtures::build_hevc_pq_test_codec(),
+            false => fixtures::build_avc_test_codec(640, 360),
+        };
         let parser = SubsampleParser::new(&codec, &protection(ProtectionScheme::Cbcs)).expect("known codec");
         let mut parser = parser.expect("video has subsamples");
         let mut nal = (sample.len() as u32).to_be_bytes().to_vec();

@@ -188,7 +188,7 @@ mod tests {
     /// messages.
     #[test]
     fn captions_inside_of_hevc_are_found() {
-        let codec = crate::fixtures::hevc_pq_codec();
+        let codec = crate::fixtures::build_hevc_pq_test_codec();
         let find = |unit_type: u8| {
             let mut unit = vec![unit_type << 1, 1, 4, 14];
             unit.extend(b"\xb5\0\x31GA94\x03\x41\xff\xfc\x94\x20\xff\x80");

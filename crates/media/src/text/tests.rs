@@ -344,7 +344,7 @@ fn text_changes_its_own_version_only() {
 proptest::proptest! {
     #[test]
     fn any_bytes_are_video(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {
-        find_caption_channels(&fixtures::avc_codec(640, 360), &bytes);
+        find_caption_channels(&fixtures::build_avc_test_codec(640, 360), &bytes);
     }
 
     #[test]
@@ -414,7 +414,7 @@ fn the_first_segment_starts_with_the_film_if_the_picture_is_late() {
 
 #[test]
 fn captions_inside_of_video_are_found() {
-    let codec = fixtures::avc_codec(640, 360);
+    let codec = fixtures::build_avc_test_codec(640, 360);
     let sample = |triplets: &[[u8; 3]]| {
         let mut data = b"\xb5\0\x31GA94\x03".to_vec();
         data.extend([0x40 | triplets.len() as u8, 0xff]);

@@ -5,8 +5,8 @@ use super::layers::{SettingOrigin, SettingValue};
 use super::{Setting, SettingSources, UsageError, mask_secrets};
 use std::collections::BTreeMap;
 
-/// The values from one source. The key of each value is the name of the setting that the value
-/// sets.
+/// The values from one source. Maps the name of each target setting, such as
+/// `drm-license-url-widevine`, to its value.
 pub(super) struct KeyedValues(BTreeMap<&'static str, SettingValue>);
 
 impl KeyedValues {

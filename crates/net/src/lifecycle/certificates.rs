@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::config::CommonSettings;
 use crate::server::CurrentCertificates;
-use crate::{ProgramError, RunningProgram};
+use crate::{FatalError, RunningProgram};
 
 /// Interval between checks of the certificate files.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -22,12 +22,12 @@ impl RunningProgram {
     /// file may not be written yet.
     ///
     /// # Errors
-    /// [`ProgramError::Cannot`] when the system cannot create a thread.
+    /// [`FatalError::Cannot`] when the system cannot create a thread.
     pub fn watch_tls_files(
         &mut self,
         common: &CommonSettings,
         certificates: Option<CurrentCertificates>,
-    ) -> Result<(), ProgramError> {
+    ) -> Result<(), FatalError> {
         let Some(certificates) = certificates else {
             return Ok(());
         };

@@ -27,7 +27,7 @@ use rustix::net::{
 };
 use tokio::io::Interest;
 
-use super::{ProgramError, RunningProgram};
+use super::{FatalError, RunningProgram};
 use crate::Shutdown;
 use crate::server::{InheritedListener, ListenerCopies};
 
@@ -63,15 +63,15 @@ impl InheritedPorts {
     pub fn take_inherited_ports(
         program: &str,
         handover_socket: Option<&Path>,
-    ) -> Result<InheritedPorts, ProgramError> {
+    ) -> Result<InheritedPorts, FatalError> {
         if let Some(path) = handover_socket
             && let Some(ports) =
-                take_ports(program, path).map_err(ProgramError::cannot(describe_path(path)))?
+                take_ports(program, path).map_err(FatalError::cannot(describe_path(path)))?
         {
             return Ok(ports);
         }
         let listeners = InheritedListener::take_activated(super::MAIN)
-            .map_err(ProgramError::cannot("socket activation"))?;
+            .map_err(FatalError::cannot("socket activation"))?;
         Ok(InheritedPorts {
             listeners,
             predecessor: None,
@@ -111,21 +111,21 @@ impl RunningProgram {
     /// when all ports accept connections.
     ///
     /// # Errors
-    /// [`ProgramError::Cannot`] when the socket cannot be created, or when the predecessor no
+    /// [`FatalError::Cannot`] when the socket cannot be created, or when the predecessor no
     /// longer waits for this process.
     pub fn replace_predecessor(
         &mut self,
         program: &'static str,
         handover_socket: Option<&Path>,
         inherited: InheritedPorts,
-    ) -> Result<(), ProgramError> {
+    ) -> Result<(), FatalError> {
         if let Some(path) = handover_socket {
             self.offer_ports(program, path)
-                .map_err(ProgramError::cannot(describe_path(path)))?;
+                .map_err(FatalError::cannot(describe_path(path)))?;
         }
         inherited
             .replace_predecessor()
-            .map_err(ProgramError::cannot("cannot replace the running process"))
+            .map_err(FatalError::cannot("cannot replace the running process"))
     }
 
     fn offer_ports(&mut self, program: &'static str, path: &Path) -> io::Result<()> {

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// The version of a control-group hierarchy. The names of the files depend on the version.
+/// The version of a control-group hierarchy. The names of the files that contain limits and usage
+/// depend on the version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ControlGroupVersion {
     V1,
@@ -34,8 +35,8 @@ impl ControlGroups {
         }
     }
 
-    /// Returns the folders of this controller's groups, from the process's own group up to the root
-    /// of each hierarchy. Some of these folders may not exist.
+    /// Returns the folders of the groups for `controller`, from the process's own group up to the
+    /// root of each hierarchy. Some of these folders may not exist.
     pub(super) fn controller_folders(
         &self,
         controller: &str,
@@ -94,8 +95,8 @@ fn list_ancestors(root: &Path, path: &str) -> Vec<PathBuf> {
     inside.map(Path::to_owned).collect()
 }
 
-/// Returns the quota in processors. A group without a quota has `max` in version 2 and -1 in
-/// version 1, and the result is `None`.
+/// Returns the quota in processors. Returns `None` for a group without a quota, which has `max` in
+/// version 2 and -1 in version 1.
 fn parse_quota(quota: &str, period: &str) -> Option<f64> {
     let (quota, period): (u64, u64) = (quota.parse().ok()?, period.parse().ok()?);
     (period > 0).then(|| quota as f64 / period as f64)

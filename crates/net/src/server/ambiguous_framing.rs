@@ -95,7 +95,7 @@ const NAME_BYTES_MAX: usize = TRANSFER_ENCODING.len();
 /// start of a field name or request line.
 #[derive(Debug, Default)]
 struct HeadScanner {
-    state: ScanState,
+    state: FramingScanState,
     /// The current field name, or the start of the request line.
     name: [u8; NAME_BYTES_MAX],
     name_len: usize,
@@ -106,7 +106,7 @@ struct HeadScanner {
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum ScanState {
+enum FramingScanState {
     #[default]
     RequestLine,
     Name,
@@ -128,12 +128,12 @@ impl HeadScanner {
                 continue;
             }
             match &mut self.state {
-                ScanState::Done => return false,
-                ScanState::Body(left) => {
+                FramingScanState::Done => return false,
+                FramingScanState::Body(left) => {
                     let count = usize::try_from(*left).map_or(bytes.len(), |n| n.min(bytes.len()));
                     *left -= count as u64;
                     if *left == 0 {
-                        self.state = ScanState::RequestLine;
+                        self.state = FramingScanState::RequestLine;
                     }
                     bytes = bytes.get(count..).unwrap_or_default();
                     continue;
@@ -143,13 +143,13 @@ impl HeadScanner {
                         return true;
                     }
                 }
-                ScanState::Value => {
+                FramingScanState::Value => {
                     if byte.is_ascii_digit() {
                         let digit = u64::from(byte - b'0');
                         self.value = self.value.saturating_mul(10).saturating_add(digit);
                     }
                 }
-                ScanState::Name if byte == b':' => self.state = ScanState::Value,
+                FramingScanState::Name if byte == b':' => self.state = FramingScanState::Value,
                 _ if byte == b'\r' => {}
                 _ => self.push_name_byte(byte),
             }
@@ -165,9 +165,11 @@ impl HeadScanner {
         let is_irrelevant = self.name_len == 0
             && match (self.state, bytes) {
                 // A line that starts with a line break is not skipped, because it may end the head.
-                (ScanState::RequestLine | ScanState::Name, [b'\r' | b'\n', ..]) => false,
-                (ScanState::RequestLine, [first, ..]) => !first.eq_ignore_ascii_case(&b'p'),
-                (ScanState::Name, _) => ![CONTENT_LENGTH, TRANSFER_ENCODING]
+                (FramingScanState::RequestLine | FramingScanState::Name, [b'\r' | b'\n', ..]) => {
+                    false
+                }
+                (FramingScanState::RequestLine, [first, ..]) => !first.eq_ignore_ascii_case(&b'p'),
+                (FramingScanState::Name, _) => ![CONTENT_LENGTH, TRANSFER_ENCODING]
                     .iter()
                     .any(|name| starts_with_name(bytes, name)),
                 _ => false,
@@ -175,7 +177,7 @@ impl HeadScanner {
         let mut rest = bytes;
         match is_irrelevant.then(|| rest.skip_until(b'\n')) {
             Some(Ok(len)) if bytes.get(len - 1) == Some(&b'\n') => {
-                self.state = ScanState::Name;
+                self.state = FramingScanState::Name;
                 len
             }
             _ => 0,
@@ -193,14 +195,14 @@ impl HeadScanner {
 
     /// Handles a line break. Returns whether the line break ends a head that has both fields.
     fn end_line(&mut self) -> bool {
-        let is_empty = self.name_len == 0 && self.state != ScanState::Value;
+        let is_empty = self.name_len == 0 && self.state != FramingScanState::Value;
         match self.state {
             // The parser skips empty lines before a request, so the scanner skips them too.
-            ScanState::RequestLine if is_empty => {}
-            ScanState::RequestLine if self.name.starts_with(b"pri ") => {
-                self.state = ScanState::Done;
+            FramingScanState::RequestLine if is_empty => {}
+            FramingScanState::RequestLine if self.name.starts_with(b"pri ") => {
+                self.state = FramingScanState::Done;
             }
-            ScanState::RequestLine => self.state = ScanState::Name,
+            FramingScanState::RequestLine => self.state = FramingScanState::Name,
             _ if is_empty => return self.end_head(),
             _ => self.end_field(),
         }
@@ -215,15 +217,15 @@ impl HeadScanner {
             Some(TRANSFER_ENCODING) => self.has_coding = true,
             _ => {}
         }
-        self.state = ScanState::Name;
+        self.state = FramingScanState::Name;
     }
 
     fn end_head(&mut self) -> bool {
         let is_ambiguous = self.has_coding && self.length.is_some();
         self.state = match self.length.take() {
-            _ if self.has_coding => ScanState::Done,
-            Some(len) if len > 0 => ScanState::Body(len),
-            _ => ScanState::RequestLine,
+            _ if self.has_coding => FramingScanState::Done,
+            Some(len) if len > 0 => FramingScanState::Body(len),
+            _ => FramingScanState::RequestLine,
         };
         is_ambiguous
     }

@@ -13,7 +13,7 @@ use crate::record::{CmcdRecord, Recorder};
 use super::client_network::ClientNetwork;
 use super::collector_metrics::CmcdCollectorMetrics;
 use super::session::{ReportMode, ViewerReport};
-use super::session_table::SessionTable;
+use super::session_table::ViewerSessionTable;
 use super::viewer_class::{ViewerClass, ViewerClasses};
 
 /// Path to which players send event reports, on the port for viewers.
@@ -24,7 +24,7 @@ pub const DISCOVERY_PATH: &str = "/-/collector.json";
 /// Collects the reports of players. One instance serves the whole process.
 #[derive(Debug)]
 pub struct CmcdCollector {
-    pub(super) table: Arc<SessionTable>,
+    pub(super) table: Arc<ViewerSessionTable>,
     pub(super) metrics: CmcdCollectorMetrics,
     recorder: Option<Recorder>,
     sample_percent: u8,
@@ -49,7 +49,7 @@ impl CmcdCollector {
             None => None,
         };
         let classes = ViewerClasses::new(settings);
-        let table = SessionTable::new(settings.sessions_max, settings.idle_timeout, classes);
+        let table = ViewerSessionTable::new(settings.sessions_max, settings.idle_timeout, classes);
         let table = Arc::new(table);
         Ok(Some(Arc::new(CmcdCollector {
             metrics: CmcdCollectorMetrics::new(metrics, &table),

@@ -9,7 +9,7 @@ use crate::cmcd::CmcdData;
 use crate::metrics::{Counter, CounterFamily, Histogram, MetricSpec, Metrics, SampleLabels};
 
 use super::session::ReportMode;
-use super::session_table::{SessionTable, SessionTableChange};
+use super::session_table::{ViewerSessionTable, ViewerSessionTableChange};
 use super::viewer_class::{ViewerClass, ViewerClasses};
 
 const SESSIONS: MetricSpec = MetricSpec {
@@ -124,7 +124,7 @@ const CLASS_LABELS: &[&str] = &["network", "title_class"];
 impl CmcdCollectorMetrics {
     /// Registers the metrics. The number of sessions is read from `table` whenever the metrics are
     /// requested.
-    pub(super) fn new(metrics: &Metrics, table: &Arc<SessionTable>) -> CmcdCollectorMetrics {
+    pub(super) fn new(metrics: &Metrics, table: &Arc<ViewerSessionTable>) -> CmcdCollectorMetrics {
         let counted = Arc::clone(table);
         metrics.register_scrape_gauge_family(&SESSIONS, move || count_sessions(&counted));
         let classes = Arc::clone(table.classes());
@@ -146,7 +146,7 @@ impl CmcdCollectorMetrics {
         &self,
         mode: ReportMode,
         data: &CmcdData,
-        change: &SessionTableChange,
+        change: &ViewerSessionTableChange,
     ) {
         let event = match mode {
             ReportMode::Request => "request",
@@ -198,7 +198,7 @@ fn register_classes(metrics: &Metrics, classes: &ViewerClasses) -> Vec<ViewerCla
     classes.all_classes().map(of_class).collect()
 }
 
-fn count_sessions(table: &SessionTable) -> Vec<(SampleLabels, u64)> {
+fn count_sessions(table: &ViewerSessionTable) -> Vec<(SampleLabels, u64)> {
     let classes = table.classes();
     let counts = table.count_by_class(Instant::now());
     let samples = classes.all_classes().zip(counts);

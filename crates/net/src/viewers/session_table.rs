@@ -1,31 +1,31 @@
-//! The table of sessions. The number of sessions and their idle time are limited.
+//! The table of viewer sessions. The number of sessions and their idle time are limited.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::network_sessions::NetworkSessions;
 use super::session::{ReportMetricValues, ViewerReport, ViewerSession};
+use super::session_ages_by_network::SessionAgesByNetwork;
 use super::viewer_class::{ViewerClass, ViewerClasses};
 
 /// Maximum length of a session id, in bytes. CMCD limits session ids to 64 characters.
 const ID_BYTES_MAX: usize = 64;
 
-/// Sessions by id.
+/// Viewer sessions by id.
 #[derive(Debug)]
-pub(super) struct SessionTable {
+pub(super) struct ViewerSessionTable {
     sessions_max: usize,
     idle_timeout: Duration,
     classes: Arc<ViewerClasses>,
-    state: Mutex<SessionTableState>,
+    state: Mutex<ViewerSessionTableState>,
 }
 
 #[derive(Debug, Default)]
-struct SessionTableState {
+struct ViewerSessionTableState {
     sessions: HashMap<Arc<str>, SessionEntry>,
     /// The session ids by age. The age is the sequence number of the session's latest report.
     by_age: BTreeMap<u64, Arc<str>>,
-    by_network: NetworkSessions,
+    by_network: SessionAgesByNetwork,
     /// Sequence number of the next report.
     next: u64,
 }
@@ -40,7 +40,7 @@ struct SessionEntry {
 
 /// The effect of a report on the table.
 #[derive(Debug, Default)]
-pub(super) struct SessionTableChange {
+pub(super) struct ViewerSessionTableChange {
     pub report: ReportMetricValues,
     /// Class of the session's viewer.
     pub class: ViewerClass,
@@ -48,13 +48,13 @@ pub(super) struct SessionTableChange {
     pub evicted: u64,
 }
 
-impl SessionTable {
+impl ViewerSessionTable {
     pub(super) fn new(
         sessions_max: usize,
         idle_timeout: Duration,
         classes: ViewerClasses,
-    ) -> SessionTable {
-        SessionTable {
+    ) -> ViewerSessionTable {
+        ViewerSessionTable {
             classes: Arc::new(classes),
             sessions_max: sessions_max.max(1),
             idle_timeout,
@@ -63,16 +63,16 @@ impl SessionTable {
     }
 
     /// Applies a report to its session. A report without a valid session id changes nothing.
-    pub(super) fn apply_report(&self, report: &ViewerReport<'_>) -> SessionTableChange {
+    pub(super) fn apply_report(&self, report: &ViewerReport<'_>) -> ViewerSessionTableChange {
         let id = report.data.string_value("sid").unwrap_or_default();
         if !(1..=ID_BYTES_MAX).contains(&id.len()) {
-            return SessionTableChange::default();
+            return ViewerSessionTableChange::default();
         }
         let mut state = self.lock();
         state.remove_idle(report.now, self.idle_timeout);
         let evicted = state.make_room(id, self.sessions_max);
         let (report, class) = state.apply_report(id, report, &self.classes);
-        SessionTableChange {
+        ViewerSessionTableChange {
             report,
             class,
             evicted,
@@ -120,12 +120,12 @@ impl SessionTable {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, SessionTableState> {
+    fn lock(&self) -> MutexGuard<'_, ViewerSessionTableState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl SessionTableState {
+impl ViewerSessionTableState {
     fn remove_idle(&mut self, now: Instant, idle_timeout: Duration) {
         while let Some((age, id)) = self.by_age.first_key_value() {
             let session = self.sessions.get(id).map(|entry| &entry.session);

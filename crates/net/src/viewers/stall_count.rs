@@ -21,11 +21,12 @@ pub(super) struct StallCount {
     /// Total length of these stalls in milliseconds, without the current stall.
     by_state_ms: f64,
     since: Option<StallStart>,
-    /// Number of requests that report an empty buffer (`bs`), first for audio, then for other
-    /// objects.
+    /// Number of requests that report an empty buffer (`bs`). The first element counts requests for
+    /// audio, the second element requests for other objects.
     by_flag: [u64; 2],
-    /// Whether the player has reported a non-empty buffer, first for audio, then for other objects.
-    /// Until then, an empty buffer is part of the start-up.
+    /// Whether the player has reported a non-empty buffer. The first element is for audio, the
+    /// second element for other objects. Before this report, an empty buffer is part of the
+    /// start-up.
     has_buffered: [bool; 2],
     /// Number of stalls (`bsa`) and total length (`bsda`), as the player reports them.
     by_total: u64,

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use super::session_table::SessionTable;
+use super::session_table::ViewerSessionTable;
 use super::session_view::SessionView;
 
 /// Maximum number of sessions that a summary describes. Sessions with older reports are left out.
@@ -56,7 +56,7 @@ pub(super) struct ViewerGroup {
 }
 
 /// Summarizes the sessions of a table.
-pub(super) fn summarize_sessions(table: &SessionTable, now: Instant) -> ViewersSummary {
+pub(super) fn summarize_sessions(table: &ViewerSessionTable, now: Instant) -> ViewersSummary {
     let mut views = Vec::new();
     let mut sessions = 0;
     table.for_each_session(now, |id, session, class| {

@@ -7,7 +7,7 @@ use super::rules::DrmRules;
 use super::settings::{DrmSettings, KeyLocation};
 use super::{DrmPolicy, KeyCache, KeyClient, KeyMetrics, KeySource, LibraryDrm, SourceKeys};
 use crate::segment::hls_aes128::SECRET_BYTES_RANGE;
-use net::ProgramError;
+use net::FatalError;
 use net::metrics::Metrics;
 use std::io;
 use std::path::Path;
@@ -19,11 +19,11 @@ use zeroize::Zeroizing;
 /// protection.
 ///
 /// # Errors
-/// A [`ProgramError`] that names the setting and the file that cannot be used.
+/// A [`FatalError`] that names the setting and the file that cannot be used.
 pub(crate) fn open_library_drm(
     drm: Option<&DrmRules>,
     metrics: &Metrics,
-) -> Result<Option<LibraryDrm>, ProgramError> {
+) -> Result<Option<LibraryDrm>, FatalError> {
     let key_metrics = KeyMetrics::new(metrics);
     let Some(drm) = drm else {
         return Ok(None);
@@ -35,12 +35,12 @@ pub(crate) fn open_library_drm(
     let rules = drm.rules.iter();
     let rules = rules.map(|(pattern, settings)| Ok((pattern.clone(), open(settings)?)));
     Ok(Some(LibraryDrm {
-        rules: rules.collect::<Result<_, ProgramError>>()?,
+        rules: rules.collect::<Result<_, FatalError>>()?,
         default_policy: open(&drm.default_settings)?,
     }))
 }
 
-fn open_policy(drm: &DrmSettings, metrics: &KeyMetrics) -> Result<DrmPolicy, ProgramError> {
+fn open_policy(drm: &DrmSettings, metrics: &KeyMetrics) -> Result<DrmPolicy, FatalError> {
     let source = match &drm.keys {
         KeyLocation::Secret(path) => {
             let secret = read_secret("--drm-keys", path)?;
@@ -73,7 +73,7 @@ fn open_source_keys(
     drm: &DrmSettings,
     location: &KeyLocation,
     metrics: &KeyMetrics,
-) -> Result<SourceKeys, ProgramError> {
+) -> Result<SourceKeys, FatalError> {
     // The headers contain credentials for the server of `drm-keys`, so these headers are not sent
     // to another server.
     let has_same_server = location.scheme_and_authority() == drm.keys.scheme_and_authority();
@@ -86,7 +86,7 @@ fn open_source_keys(
     })
 }
 
-fn open_decryptor(drm: &DrmSettings) -> Result<Option<DocumentDecryptor>, ProgramError> {
+fn open_decryptor(drm: &DrmSettings) -> Result<Option<DocumentDecryptor>, FatalError> {
     let Some(path) = drm.private_key.as_deref() else {
         return Ok(None);
     };
@@ -103,30 +103,30 @@ fn parse_pem_file<T>(
     flag: &str,
     path: &Path,
     parse: impl FnOnce(&str) -> Result<T, String>,
-) -> Result<T, ProgramError> {
+) -> Result<T, FatalError> {
     let text = std::fs::read_to_string(path).map(Zeroizing::new);
     let parsed = text.and_then(|text| parse(&text).map_err(io::Error::other));
     let what = format!("{flag}: cannot use {}", path.display());
-    parsed.map_err(ProgramError::cannot(what))
+    parsed.map_err(FatalError::cannot(what))
 }
 
-fn open_key_client(headers: Option<&Path>) -> Result<KeyClient, ProgramError> {
+fn open_key_client(headers: Option<&Path>) -> Result<KeyClient, FatalError> {
     let Some(path) = headers else {
-        return KeyClient::new("").map_err(ProgramError::cannot("--drm-headers-file"));
+        return KeyClient::new("").map_err(FatalError::cannot("--drm-headers-file"));
     };
     let what = format!("--drm-headers-file: cannot use {}", path.display());
     let text = std::fs::read_to_string(path).map(Zeroizing::new);
     let client = text.and_then(|text| KeyClient::new(&text));
-    client.map_err(ProgramError::cannot(what))
+    client.map_err(FatalError::cannot(what))
 }
 
 /// Reads a secret. Trailing newlines are ignored, as in a shell's `$(cat FILE)`. Other control
 /// characters are errors.
 ///
 /// # Errors
-/// A [`ProgramError`] that names the flag and the file.
-pub(crate) fn read_secret(flag: &str, path: &Path) -> Result<Zeroizing<Vec<u8>>, ProgramError> {
-    let failed = || ProgramError::cannot(format!("{flag}: cannot use {}", path.display()));
+/// A [`FatalError`] that names the flag and the file.
+pub(crate) fn read_secret(flag: &str, path: &Path) -> Result<Zeroizing<Vec<u8>>, FatalError> {
+    let failed = || FatalError::cannot(format!("{flag}: cannot use {}", path.display()));
     let text = Zeroizing::new(std::fs::read(path).map_err(failed())?);
     let ends = text.iter().rev().take_while(|byte| **byte == b'\n').count();
     let secret = text.get(..text.len() - ends).unwrap_or_default();

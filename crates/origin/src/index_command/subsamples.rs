@@ -14,7 +14,7 @@ const READ_BYTES_MAX: u64 = 8 << 20;
 ///
 /// # Errors
 /// The reason why the media cannot be read, or why its subsamples cannot be found.
-pub(super) fn add_subsamples(index: &mut Index, object: &Object) -> Result<(), String> {
+pub(super) fn add_subsamples_to_index(index: &mut Index, object: &Object) -> Result<(), String> {
     for track in &mut index.tracks {
         // Encrypted tracks are skipped, because every index already contains their subsamples.
         if track.protection.is_none() && track.codec.video().is_some() {

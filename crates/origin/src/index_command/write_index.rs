@@ -118,7 +118,7 @@ fn index_media(medium: &MediaFile, has_subsamples: bool) -> Result<Option<Index>
         IndexedFile::References(_) => return Ok(None),
     };
     if has_subsamples {
-        let added = subsamples::add_subsamples(&mut index, &object);
+        let added = subsamples::add_subsamples_to_index(&mut index, &object);
         added.map_err(|why| format!("{}: --subsamples: {why}", medium.display_name))?;
     }
     Ok(Some(index))

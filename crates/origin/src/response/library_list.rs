@@ -9,7 +9,7 @@ use crate::library_status::describe_listing_failure;
 use crate::response::compressible_text::CompressibleText;
 use crate::response::responder::ClientRequest;
 use crate::title::catalog::Catalog;
-use film_folders::{LibraryFolder, TITLES_MAX, find_films};
+use film_folders::{FilmFolder, TITLES_MAX, find_films};
 use futures_util::stream::{self, StreamExt};
 use http::Response;
 use http::header::HeaderValue;
@@ -157,8 +157,8 @@ impl CachedLibraryList {
         write_list(cards, truncated, LibraryKind::Folder, &state.ignored)
     }
 
-    /// Returns the card of a remote title without sending requests. The card comes from the catalog
-    /// if it contains the title, otherwise from the listing.
+    /// Returns the card of a remote title without sending requests. If the catalog contains the
+    /// title, the card comes from the catalog. Otherwise, it comes from the listing.
     fn card_without_requests(&self, found: remote_listing::ListedTitle) -> TitleCard {
         match self.catalog.peek_title(&found.key) {
             Some(Ok(title)) => TitleCard::from_title(&title),
@@ -171,7 +171,7 @@ impl CachedLibraryList {
     /// Otherwise, each file is a title. Also returns all cards that were found or built.
     async fn titles_in_folder(
         &self,
-        place: LibraryFolder,
+        place: FilmFolder,
         known: &KnownCards<'_>,
     ) -> (Vec<Key>, TitleCards) {
         let mut cards = TitleCards::new();
@@ -209,8 +209,8 @@ impl CachedLibraryList {
         }
         let wait = TITLE_WAIT.min(known.deadline.saturating_duration_since(Instant::now()));
         if wait.is_zero() {
-            // Does not start a build. Otherwise, each list could start thousands of builds, which
-            // would continue after the list is complete.
+            // Uses `peek_title`, which does not start a build. With `load_title`, each list could
+            // start thousands of builds, which would continue after the list is complete.
             return Arc::new(match self.catalog.peek_title(key) {
                 Some(Ok(title)) => TitleCard::from_title(&title),
                 Some(Err(error)) => TitleCard::from_error(key, &error),

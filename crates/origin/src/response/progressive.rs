@@ -62,7 +62,7 @@ pub(crate) async fn respond_with_film(
     }
     let expansion = progressive_layout(&title).await?;
     let source = BodySource {
-        object: title.file_object(0)?.clone(),
+        object: title.rendition_file(0)?.clone(),
         reason: RequestReason::Plain,
         is_copied: request.is_copied,
         is_verified: false,

@@ -31,10 +31,11 @@ const SOON: HeaderValue =
 pub(crate) struct StaticFiles {
     store: Arc<Store>,
     open_files: Cache<Key, OpenStaticFile>,
-    /// Paths of manifests at which no file exists, which is the usual case. The value is the time
-    /// of the look-up in milliseconds since `started`.
+    /// Paths of manifests at which no file exists. This is the usual case, because most manifests
+    /// are generated. The value is the time of the look-up in milliseconds since `started`.
     absent_paths: Cache<Key, u64>,
-    /// Maximum age of a look-up whose result is used without another look-up.
+    /// Time for which the result of a look-up is used. After this time, the file is looked up
+    /// again.
     recheck_after: Duration,
     started: Instant,
 }
@@ -88,8 +89,9 @@ impl StaticFiles {
         request.respond_with_body(&facts, source, pieces).await
     }
 
-    /// Returns whether no file exists at this path. This result is cached for the same time as an
-    /// open file. Otherwise, every playlist request would wait for a look-up in the library.
+    /// Returns whether no file exists at this path. The result `true` is cached for the same time
+    /// as an open file. Without this cache, every playlist request would wait for a look-up in the
+    /// library.
     pub(crate) async fn is_absent(self: &Arc<Self>, key: &Key) -> bool {
         let now_ms = self.now_ms();
         if let Some(checked_ms) = self.absent_paths.get(key)

@@ -168,7 +168,7 @@ impl CachedSegment {
         request: &ClientRequest<'_>,
     ) -> Option<BodySource> {
         let is_same = std::ptr::eq(self.facts.title.as_ptr(), Arc::as_ptr(title));
-        let object = title.file_object(self.facts.file_index).ok();
+        let object = title.rendition_file(self.facts.file_index).ok();
         Some(BodySource {
             object: object.filter(|_| is_same)?.clone(),
             reason: RequestReason::Segment,

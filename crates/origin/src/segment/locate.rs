@@ -83,7 +83,7 @@ impl<'a> LocatedSegment<'a> {
             presentation,
             rendition_index,
             rendition,
-            object: title.file_object(rendition.file_index)?,
+            object: title.rendition_file(rendition.file_index)?,
             position,
         };
         located.check_container()?;

@@ -34,7 +34,7 @@ fn compare_folded(a: &str, b: &str) -> Ordering {
                 compare_numbers(&take_digits(&mut left), &take_digits(&mut right))
             }
             (Some(_), Some(_)) => {
-                take_lowercase_char(&mut left).cmp(take_lowercase_char(&mut right))
+                take_char_as_lowercase(&mut left).cmp(take_char_as_lowercase(&mut right))
             }
             (x, y) => return x.is_some().cmp(&y.is_some()),
         };
@@ -44,7 +44,7 @@ fn compare_folded(a: &str, b: &str) -> Ordering {
     }
 }
 
-fn take_lowercase_char(chars: &mut Peekable<Chars<'_>>) -> impl Iterator<Item = char> {
+fn take_char_as_lowercase(chars: &mut Peekable<Chars<'_>>) -> impl Iterator<Item = char> {
     chars.next().into_iter().flat_map(char::to_lowercase)
 }
 

@@ -142,7 +142,7 @@ impl Title {
     }
 
     /// Returns the file of a rendition.
-    pub(crate) fn file_object(&self, file: usize) -> Result<&Arc<Object>, Error> {
+    pub(crate) fn rendition_file(&self, file: usize) -> Result<&Arc<Object>, Error> {
         let file = self.files.get(file).map(|file| &file.object);
         file.ok_or_else(|| Error::new_internal_error("the rendition has no file"))
     }

@@ -6,7 +6,7 @@ pub mod key_server;
 pub mod keys;
 
 use net::RunningProgram;
-use net::lifecycle::ProgramError;
+use net::lifecycle::FatalError;
 use origin::config::{
     SETTINGS, ServeSettings, SettingLayers, SettingSources, define_serve_command,
 };
@@ -35,7 +35,7 @@ pub fn demo_folder() -> PathBuf {
 }
 
 /// Starts a server with the library `root` and additional flags.
-pub fn start(root: &Path, flags: &[&str]) -> Result<RunningProgram, ProgramError> {
+pub fn start(root: &Path, flags: &[&str]) -> Result<RunningProgram, FatalError> {
     let path = root.to_str().unwrap();
     let arguments = ["serve", path, "--listen", "127.0.0.1:0", "--workers", "2"];
     let flags = define_serve_command().get_matches_from(arguments.iter().chain(flags));

@@ -200,7 +200,7 @@ impl DiskCache {
     }
 
     fn path_of(&self, name: &str) -> PathBuf {
-        let hash = record::checksum_bytes(name.as_bytes());
+        let hash = record::compute_checksum(name.as_bytes());
         self.folder.join(format!("{hash:016x}.{SUFFIX}"))
     }
 

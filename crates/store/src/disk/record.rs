@@ -33,7 +33,7 @@ pub(super) enum RecordError {
     Other,
 }
 
-pub(super) fn checksum_bytes(bytes: &[u8]) -> u64 {
+pub(super) fn compute_checksum(bytes: &[u8]) -> u64 {
     XxHash3_64::oneshot(bytes)
 }
 
@@ -50,7 +50,7 @@ impl<'a> CacheRecord<'a> {
         for part in [name, version, self.value] {
             out.extend_from_slice(part);
         }
-        out.extend_from_slice(&checksum_bytes(&out).to_le_bytes());
+        out.extend_from_slice(&compute_checksum(&out).to_le_bytes());
         out
     }
 
@@ -69,7 +69,7 @@ impl<'a> CacheRecord<'a> {
 
     fn decode_record(bytes: &'a [u8]) -> Option<CacheRecord<'a>> {
         let (rest, sum) = bytes.split_last_chunk::<SUM>()?;
-        if checksum_bytes(rest) != u64::from_le_bytes(*sum) {
+        if compute_checksum(rest) != u64::from_le_bytes(*sum) {
             return None;
         }
         let (head, rest) = rest.split_at_checked(HEAD)?;

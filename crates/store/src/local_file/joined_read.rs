@@ -31,7 +31,7 @@ impl LocalFile {
         let gap_bytes_max = joined_gap_max(ranges);
         let mut rest = ranges;
         while !rest.is_empty() {
-            let (run, after) = rest.split_at(joined_count(rest, gap_bytes_max));
+            let (run, after) = rest.split_at(count_ranges_read_together(rest, gap_bytes_max));
             let room = out.split_at_mut_checked(sum_range_lens(run) as usize);
             let (room, room_after) =
                 room.ok_or(Error::Refused("a read into a buffer that is too short"))?;
@@ -116,7 +116,7 @@ fn joined_gap_max(ranges: &[Range<u64>]) -> u64 {
 
 /// Returns the number of ranges, counted from the first range, that are read with one system call.
 /// The number is at least 1.
-fn joined_count(ranges: &[Range<u64>], gap_bytes_max: u64) -> usize {
+fn count_ranges_read_together(ranges: &[Range<u64>], gap_bytes_max: u64) -> usize {
     let is_near = |pair: &[Range<u64>]| match pair {
         [one, next] => (one.end..=one.end.saturating_add(gap_bytes_max)).contains(&next.start),
         _ => false,

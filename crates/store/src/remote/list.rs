@@ -105,7 +105,7 @@ impl RemoteCore {
             endpoint.record_success();
             guard.mark_complete();
             page_token = page.page_token.clone();
-            entries.extend(page_entries(page, &path));
+            entries.extend(convert_listing_page(page, &path));
             if page_token.is_none() || entries.len() >= entries_max {
                 return Ok(entries);
             }
@@ -125,7 +125,10 @@ fn convert_list_failure(failure: RequestFailure) -> RequestFailure {
 }
 
 /// Returns the entries of a page that are in the folder at `path`.
-fn page_entries(page: PaginatedListResult, path: &Path) -> impl Iterator<Item = FolderEntry> {
+fn convert_listing_page(
+    page: PaginatedListResult,
+    path: &Path,
+) -> impl Iterator<Item = FolderEntry> {
     let files = page.result.objects.into_iter();
     // An object with the name of the folder itself is not an entry.
     let files = files.filter(move |meta| meta.location != *path);

@@ -18,7 +18,7 @@ use store::{Error, RequestReason, Store};
 /// identity token.
 const UNSIGNED: usize = 4 + 1 + 1;
 
-/// An `Authorization` field whose scope makes moto route a request to its token service.
+/// An `Authorization` field whose credential scope makes moto route a request to its token service.
 const STS: &str = "AWS4-HMAC-SHA256 Credential=x/20200101/us-east-1/sts/aws4_request, SignedHeaders=host, Signature=x";
 
 fn start_moto() -> Option<(u16, Process)> {
@@ -37,7 +37,7 @@ fn create_role_and_film(port: u16) {
         let status = request_status(port, method, path, head, body);
         assert!(matches!(status, Ok(200)), "{method} {path}: {status:?}");
     };
-    // moto routes a request to a service by the scope of the request's signature.
+    // moto routes a request to a service by the credential scope in the `Authorization` field.
     let iam = "Authorization: AWS4-HMAC-SHA256 Credential=x/20200101/us-east-1/iam/aws4_request, \
                SignedHeaders=host, Signature=x\r\n\
                Content-Type: application/x-www-form-urlencoded\r\n";
@@ -139,7 +139,8 @@ fn check_web_identity(port: u16) {
     std::fs::write(&token, "a token of the cluster").unwrap();
     let at = format!("http://127.0.0.1:{port}");
     // moto routes an unsigned request by the request's body. The token exchange has no body, so the
-    // proxy adds an `Authorization` field with a scope.
+    // proxy adds an `Authorization` field whose credential scope names the service `sts`. moto then
+    // routes by this scope.
     let sts = format!("location / {{ proxy_pass {at}; proxy_set_header Authorization '{STS}'; }}");
     let Some(nginx) = Nginx::of(dir.path(), dir.path(), "", &sts) else {
         return;

@@ -1,4 +1,4 @@
-//! Reads series over time.
+//! Reads the time series in the results of a sink.
 
 use super::{SinkFiles, SinkResultFault};
 use crate::experiment::document::SeriesSource;

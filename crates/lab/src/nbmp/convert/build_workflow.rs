@@ -115,7 +115,7 @@ impl WorkflowBuilder {
         let mut variables = Vec::new();
         let out = match role {
             "measure" => {
-                variables = take_quantities(&mut left);
+                variables = take_sink_variables(&mut left);
                 let stream = format!("{name}.results");
                 self.out_ports.push(format_port(name, &stream));
                 self.results.push(json!({
@@ -286,7 +286,7 @@ fn take_inputs(left: &mut Table, names: &ExperimentNames<'_>) -> Vec<String> {
 }
 
 /// Removes the quantities of a sink from the table and returns them as NBMP variables.
-fn take_quantities(left: &mut Table) -> Vec<Value> {
+fn take_sink_variables(left: &mut Table) -> Vec<Value> {
     let Some(toml::Value::Table(table)) = left.get("measure") else {
         return Vec::new();
     };

@@ -2,7 +2,7 @@
 
 use super::super::field_shape::FieldShape::{Form, IntegerFrom, List, NonEmptyText, StrictForm};
 use super::super::field_shape::{DescriptorField, FieldNeed, FieldShape};
-use super::super::text_forms::{
+use super::super::text_syntax_checks::{
     is_country_or_subdivision, is_date_time, is_media_type, is_nbmp_brand, is_uri,
 };
 

@@ -8,10 +8,11 @@ use super::{AbrRule, LevelChoice, PlayerView};
 const HORIZON: usize = 5;
 /// Number of recent prediction errors that the rule considers.
 const RECENT: usize = 5;
-/// Cost of one second of stall, in kilobits per second (the weights "balanced" of the paper).
+/// Cost of one second of stall, in kilobits per second. This is the weight of the paper's
+/// "balanced" preference.
 const STALL_KBPS: f64 = 3000.0;
 
-/// Maximizes the sum of bitrates, minus bitrate changes, minus the cost of stalls.
+/// Maximizes the sum of the bitrates minus the bitrate changes and the cost of stalls.
 #[derive(Debug, Clone, Default)]
 pub struct RobustMpc {
     /// Last predicted throughput, in bits per second.
@@ -105,7 +106,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Returns the best sum of all level sequences, without pruning.
+    /// Returns the highest sum that any level sequence has. Computes the sums of all sequences.
     fn by_definition(view: &PlayerView<'_>, bps: f64) -> f64 {
         let levels = view.bitrates.len();
         let ways = 0..levels.pow(HORIZON as u32);

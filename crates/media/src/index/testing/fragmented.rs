@@ -72,7 +72,8 @@ fn truncate_track(track: &MuxTrack, samples: u32) -> MuxTrack {
     track
 }
 
-/// Write position in each track, and the samples of the current fragment.
+/// The position at which the next sample of each track is written, and the samples of the current
+/// fragment.
 #[derive(Clone)]
 struct FragmentCursor {
     /// For each track, the number of written samples and their total duration in ticks.

@@ -1,5 +1,5 @@
-//! Parses decimal numbers and durations to exact nanoseconds. Digits after the ninth decimal are
-//! ignored.
+//! Parses decimal numbers and durations to nanoseconds, without floating-point numbers. Decimals
+//! after the ninth are ignored.
 
 /// The timescale of all parsed times.
 pub(super) const NANOS_PER_SECOND: u32 = 1_000_000_000;
@@ -37,7 +37,7 @@ fn is_all_digits(text: &str) -> bool {
 }
 
 /// Parses an XML Schema duration such as `PT1H2M3.5S` to nanoseconds. A year counts as 365 days and
-/// a month as 30 days, because durations of films contain neither.
+/// a month as 30 days. These are approximations, but films are shorter than a month.
 pub(super) fn parse_duration(text: &str) -> Option<i64> {
     let text = text.trim();
     let rest = text.strip_prefix('P')?;
@@ -56,8 +56,8 @@ pub(super) fn parse_duration(text: &str) -> Option<i64> {
     (total <= NANOS_MAX).then_some(total)
 }
 
-/// Returns the sum of all fields. Each field consists of a number and a unit, such as `30M`. Each
-/// unit may occur at most once, in the order of `units`.
+/// Returns the sum of all fields in nanoseconds. Each field consists of a number and a unit, such
+/// as `30M`. Each unit may occur at most once, in the order of `units`.
 fn sum_duration_fields(mut text: &str, units: &[(char, i64)]) -> Option<i64> {
     let mut total = 0_i64;
     for (unit, factor) in units {

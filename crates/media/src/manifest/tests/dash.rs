@@ -74,7 +74,7 @@ fn a_ladder_with_two_languages_is_listed() {
 #[test]
 fn wide_colour_is_an_essential_property() {
     let mut hdr = video_track(20_000);
-    hdr.codec = fixtures::hevc_pq_codec();
+    hdr.codec = fixtures::build_hevc_pq_test_codec();
     let text = write_mpd(
         &build_title(vec![vec![video_track(9_000)], vec![hdr]]),
         SegmentAddressing::Time,
@@ -157,7 +157,12 @@ fn open_gops_have_no_access_point_of_type_one() {
         (512, offset * 512, 100, n.is_multiple_of(50))
     };
     let rows: Vec<_> = (0..500).map(row).collect();
-    let open = fixtures::build_track(fixtures::avc_codec(640, 360), 12_800, -512, &rows);
+    let open = fixtures::build_track(
+        fixtures::build_avc_test_codec(640, 360),
+        12_800,
+        -512,
+        &rows,
+    );
     let film = build_title(vec![vec![open, audio_track("eng", 300)]]);
     let text = write_mpd(&film, SegmentAddressing::Time);
     let types: Vec<_> = adaptation_sets(&parse_mpd_text(&text))

@@ -216,11 +216,11 @@ fn alternatives_of_one_language_have_different_names() {
 #[test]
 fn codecs_are_complete_for_each_group() {
     let surround = Track {
-        codec: fixtures::ac3_codec(),
+        codec: fixtures::build_ac3_test_codec(),
         ..audio_track("eng", 1500)
     };
     let mut hdr = video_track(20_000);
-    hdr.codec = fixtures::hevc_pq_codec();
+    hdr.codec = fixtures::build_hevc_pq_test_codec();
     let playlist = multivariant_of(
         &build_title(vec![
             vec![video_track(9_000), audio_track("eng", 300), surround],
@@ -291,7 +291,7 @@ fn transport_streams_list_only_supported_codecs() {
     );
 
     let opus = Track {
-        codec: fixtures::opus_codec(),
+        codec: fixtures::build_opus_test_codec(),
         ..audio_track("eng", 300)
     };
     let alone = build_title(vec![vec![opus.clone()]]);
@@ -389,7 +389,12 @@ fn frame_rates_have_three_decimals() {
     ] {
         let row = |(n, duration): (usize, &u32)| (*duration, 0, 2000, n % 30 == 0);
         let rows: Vec<_> = durations.iter().enumerate().map(row).collect();
-        let track = fixtures::build_track(fixtures::avc_codec(640, 360), timescale, 0, &rows);
+        let track = fixtures::build_track(
+            fixtures::build_avc_test_codec(640, 360),
+            timescale,
+            0,
+            &rows,
+        );
         let text = hls::write_multivariant_playlist(
             &build_title(vec![vec![track]]),
             SegmentFormat::Cmaf,
@@ -411,7 +416,12 @@ fn open_gop_track() -> Track {
         (512, offset * 512, 2000, n.is_multiple_of(50))
     };
     let rows: Vec<_> = (0..500).map(row).collect();
-    fixtures::build_track(fixtures::avc_codec(640, 360), 12_800, -1024, &rows)
+    fixtures::build_track(
+        fixtures::build_avc_test_codec(640, 360),
+        12_800,
+        -1024,
+        &rows,
+    )
 }
 
 #[test]

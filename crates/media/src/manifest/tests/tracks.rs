@@ -161,7 +161,7 @@ fn only_the_default_of_a_language_is_selected_automatically() {
 #[test]
 fn a_commentary_in_another_coding_is_in_the_group_of_the_film() {
     let mut commentary = audio_with_roles("fra", 200, &[TrackRole::Commentary]);
-    commentary.codec = crate::fixtures::opus_codec();
+    commentary.codec = crate::fixtures::build_opus_test_codec();
     let files = vec![commentary.clone(), audio_track("eng", 300)];
     let mut title = build_title(vec![vec![video_track(9_000)], files]);
     for choice in [None, Some("fr")] {
@@ -277,7 +277,7 @@ fn scores_rise_with_the_bitrate_and_the_codec() {
     assert!(scores.windows(2).all(|pair| pair[0].1 < pair[1].1));
     // HEVC at a slightly lower bitrate than AVC has a higher score.
     let mut hevc = video_track(8_000);
-    hevc.codec = crate::fixtures::hevc_pq_codec();
+    hevc.codec = crate::fixtures::build_hevc_pq_test_codec();
     let scores = scores_of(&build_title(vec![vec![video_track(9_000), hevc]]));
     assert!(scores[0].1 > scores[1].1, "{scores:?}");
 }

@@ -47,9 +47,9 @@ pub struct DocumentKeys {
 /// Finds the document's keys for the recipient whose private key `decryptor` has.
 ///
 /// # Errors
-/// `Unsupported` if the document has no delivery data for this recipient, or if the delivery data
-/// uses other algorithms; `TooLarge` if there are too many recipients; `Malformed` if an element is
-/// missing or invalid.
+/// `Unsupported` if the document has no delivery data for this recipient. Also `Unsupported` if the
+/// delivery data uses algorithms other than AES-256-CBC, RSA-OAEP and HMAC-SHA512. `TooLarge` if
+/// there are too many recipients. `Malformed` if an element is missing or invalid.
 pub(super) fn find_document_keys(
     root: &XmlElement,
     decryptor: &dyn KeyDocumentDecryptor,
@@ -106,7 +106,8 @@ fn read_recipient(
 /// Decrypts the value of a `Secret` element. Returns `None` if the MAC of the value is wrong.
 ///
 /// # Errors
-/// `Malformed` or `Unsupported` if an element is missing or uses another algorithm.
+/// `Malformed` if an element is missing or invalid. `Unsupported` if the algorithm is not
+/// AES-256-CBC.
 pub(super) fn decrypt_secret(
     secret: &XmlElement,
     decryptor: &dyn KeyDocumentDecryptor,

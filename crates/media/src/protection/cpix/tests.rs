@@ -48,9 +48,9 @@ fn rules_select_tracks_by_pixels_and_kind() {
     let rows = &[(512, 0, 4, true)];
     let track = |codec| fixtures::build_track(codec, 12_800, 0, rows);
     for (track, expected) in [
-        (track(fixtures::avc_codec(768, 576)), SD),
-        (track(fixtures::avc_codec(1280, 720)), HD),
-        (track(fixtures::aac_codec()), AUDIO),
+        (track(fixtures::build_avc_test_codec(768, 576)), SD),
+        (track(fixtures::build_avc_test_codec(1280, 720)), HD),
+        (track(fixtures::build_aac_test_codec()), AUDIO),
     ] {
         let facts = UsageRuleTrack::new(&track, 1);
         let applying = document.rules.iter().filter(|rule| rule.applies_to(&facts));
@@ -82,7 +82,7 @@ fn kinds_of_filters_must_all_match() {
     let text = document(&key(SD, ""), "", &rule(SD, filters));
     let document = parse_key_document(&text, SCHEME).expect("a legal document");
     let video = fixtures::build_track(
-        fixtures::avc_codec(640, 360),
+        fixtures::build_avc_test_codec(640, 360),
         12_800,
         0,
         &[(512, 0, 4, true)],

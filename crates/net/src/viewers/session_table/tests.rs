@@ -12,14 +12,18 @@ fn default_classes() -> ViewerClasses {
 
 /// Applies reports to a table. Times are in milliseconds since the start of the test.
 struct TableFixture {
-    table: SessionTable,
+    table: ViewerSessionTable,
     start: Instant,
 }
 
 impl TableFixture {
     fn new(sessions_max: usize) -> TableFixture {
         TableFixture {
-            table: SessionTable::new(sessions_max, Duration::from_secs(60), default_classes()),
+            table: ViewerSessionTable::new(
+                sessions_max,
+                Duration::from_secs(60),
+                default_classes(),
+            ),
             start: Instant::now(),
         }
     }
@@ -28,24 +32,30 @@ impl TableFixture {
         self.start + Duration::from_millis(ms)
     }
 
-    fn event(&self, ms: u64, line: &str) -> SessionTableChange {
+    fn event(&self, ms: u64, line: &str) -> ViewerSessionTableChange {
         let data = CmcdData::parse_event(&format!("{line},v=2")).expect("a valid event");
         self.apply(ms, &data, ReportMode::Event, "")
     }
 
-    fn request(&self, ms: u64, path: &str, pairs: &str) -> SessionTableChange {
+    fn request(&self, ms: u64, path: &str, pairs: &str) -> ViewerSessionTableChange {
         let mut headers = HeaderMap::new();
         headers.insert("cmcd-request", pairs.parse().unwrap());
         let data = CmcdData::parse_cmcd(None, &headers);
         self.apply(ms, &data, ReportMode::Request, path)
     }
 
-    fn apply(&self, ms: u64, data: &CmcdData, mode: ReportMode, path: &str) -> SessionTableChange {
+    fn apply(
+        &self,
+        ms: u64,
+        data: &CmcdData,
+        mode: ReportMode,
+        path: &str,
+    ) -> ViewerSessionTableChange {
         self.apply_from([192, 0, 2, 7], ms, data, mode, path)
     }
 
     /// Applies an interval report (event `t`) that is sent from the address `client`.
-    fn interval_from(&self, client: [u8; 4], ms: u64, id: &str) -> SessionTableChange {
+    fn interval_from(&self, client: [u8; 4], ms: u64, id: &str) -> ViewerSessionTableChange {
         let data = CmcdData::parse_event(&format!("e=t,sid=\"{id}\",v=2")).unwrap();
         self.apply_from(client, ms, &data, ReportMode::Event, "")
     }
@@ -57,7 +67,7 @@ impl TableFixture {
         data: &CmcdData,
         mode: ReportMode,
         path: &str,
-    ) -> SessionTableChange {
+    ) -> ViewerSessionTableChange {
         self.table.apply_report(&ViewerReport {
             data,
             mode,
@@ -149,7 +159,7 @@ fn flags_of_version_1_count_once_per_stall_and_not_at_the_start() {
 #[test]
 fn bitrates_are_sampled_from_video_segments_or_else_from_intervals() {
     let t = TableFixture::new(10);
-    let bitrate = |change: SessionTableChange| change.report.bitrate_kbps;
+    let bitrate = |change: ViewerSessionTableChange| change.report.bitrate_kbps;
     assert_eq!(
         bitrate(t.event(0, "e=t,sid=\"a\",br=(3000;v 128;a)")),
         Some(3000.0)

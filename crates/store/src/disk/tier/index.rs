@@ -20,7 +20,8 @@ pub(super) struct TierEntry {
     checked: AtomicBool,
 }
 
-/// Index entries by the hash of the key. The file name of an object is derived from the same hash.
+/// The index, which maps the hash of each object's key to the object's entry. The file name of an
+/// object is derived from the same hash.
 #[derive(Debug)]
 pub(super) struct TierIndex {
     folder: PathBuf,

@@ -1,5 +1,5 @@
-//! The sessions of each network. If a client invents sessions, sessions of the client's own network
-//! are evicted.
+//! The ages of the sessions of each network. If a client invents sessions, sessions of the client's
+//! own network are evicted.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -9,7 +9,7 @@ use super::client_network::ClientNetwork;
 /// The ages of all sessions by network. The age of a session is the sequence number of its latest
 /// report, so the oldest session has the lowest number.
 #[derive(Debug, Default)]
-pub(super) struct NetworkSessions {
+pub(super) struct SessionAgesByNetwork {
     ages: HashMap<ClientNetwork, BTreeSet<u64>>,
     by_size: BTreeSet<EvictionRank>,
 }
@@ -19,7 +19,7 @@ pub(super) struct NetworkSessions {
 /// oldest session has the highest rank.
 type EvictionRank = (usize, Reverse<u64>, ClientNetwork);
 
-impl NetworkSessions {
+impl SessionAgesByNetwork {
     pub(super) fn insert(&mut self, network: ClientNetwork, age: u64) {
         self.edit_ages(network, |ages| ages.insert(age));
     }
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn the_oldest_session_of_the_largest_network_is_evicted() {
-        let mut sessions = NetworkSessions::default();
+        let mut sessions = SessionAgesByNetwork::default();
         assert_eq!(sessions.find_evictable(), None);
         for (age, of) in [(1, 1), (2, 2), (3, 3)] {
             sessions.insert(network(of), age);

@@ -1,4 +1,4 @@
-//! Checks the forms of texts such as URIs and timestamps, and formats values for error messages.
+//! Checks the syntax of texts such as URIs and timestamps, and formats values for error messages.
 
 use serde_json::Value;
 
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_forms_are_recognized() {
+    fn text_syntax_is_recognized() {
         for good in ["http://a/b?c#d", "urn:x", "file:///var/%41", "s3://b/k"] {
             assert!(is_uri(good), "{good}");
         }
