@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs all Rust tests: unit and documentation tests beside the integration tests. Many integration tests
-# wait for timers and other processes, and cargo runs one test binary at a time, so that a single run
-# would leave the cores idle.
+# Runs all Rust tests in three runs beside each other: unit and documentation tests, the tests of whole programs
+# (`e2e`), and all other integration tests. Many tests wait for timers and other processes, and cargo runs one test
+# binary at a time, so a single run would leave the cores idle.
 #
 #   scripts/rust_tests.sh [FLAG…]      flags of cargo test, such as --no-fail-fast
 set -uo pipefail
@@ -10,15 +10,26 @@ cd "$(dirname "$0")/.."
 run=(cargo test --workspace --locked "$@")
 "${run[@]}" --no-run || exit 1
 
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-{ "${run[@]}" --lib --bins; units=$?; "${run[@]}" --doc; docs=$?; exit $((units || docs)); } > "$log" 2>&1 &
+# The names of all integration tests but `e2e`, as flags.
+list_others='import json, sys
+tests = {t["name"] for p in json.load(sys.stdin)["packages"] for t in p["targets"] if "test" in t["kind"]}
+print(*(f"--test={name}" for name in sorted(tests - {"e2e"})))'
+read -ra others < <(cargo metadata --no-deps --locked --format-version 1 | python3 -c "$list_others")
+
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+{ "${run[@]}" --lib --bins; units=$?; "${run[@]}" --doc; docs=$?; exit $((units || docs)); } > "$logs/units" 2>&1 &
 units=$!
-"${run[@]}" --test '*'
-integration=$?
+"${run[@]}" --test e2e > "$logs/e2e" 2>&1 &
+e2e=$!
+"${run[@]}" "${others[@]}"
+others=$?
 wait "$units"
 units=$?
-cat "$log"
-[ $integration -eq 0 ] || echo "FAILED: integration tests (above the unit tests)"
+wait "$e2e"
+e2e=$?
+cat "$logs/units" "$logs/e2e"
+[ $others -eq 0 ] || echo "FAILED: integration tests other than e2e (at the top)"
 [ $units -eq 0 ] || echo "FAILED: unit or documentation tests"
-exit $((integration || units))
+[ $e2e -eq 0 ] || echo "FAILED: e2e"
+exit $((others || units || e2e))
