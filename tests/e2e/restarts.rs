@@ -161,7 +161,7 @@ fn start_activated(listener: &TcpListener, args: &[&str]) -> HeadwaterServer {
     HeadwaterServer::spawn(command, "serve", args)
 }
 
-/// As with `systemctl restart`, each process starts after the previous process has exited.
+/// Each process starts after the previous process has exited, as with `systemctl restart`.
 #[test]
 fn restarts_with_an_activated_socket_lose_no_request() {
     let setup = RestartSetup::new();

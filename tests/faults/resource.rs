@@ -13,19 +13,19 @@ pub enum CachingPolicy {
     Lasting,
     /// Responses stay fresh for one second.
     Brief,
-    /// As `Brief`, but without a validator.
+    /// Responses stay fresh for one second and have no validator.
     Untagged,
     /// Responses must be revalidated before each use.
     Revalidated,
-    /// As `Brief`, but stale responses may be used while the origin fails.
+    /// Responses stay fresh for one second. Stale responses may be used while the origin fails.
     StaleIfError,
-    /// As `Lasting`, with a variant for each language.
+    /// Responses stay fresh for longer than a run, and there is a variant for each language.
     Varying,
-    /// As `Lasting`, but the body is so long that the edge stores it in blocks.
+    /// Responses stay fresh for longer than a run. The edge stores their long bodies in blocks.
     Large,
     Unstored,
     Private,
-    /// As `Lasting`, but each response sets a cookie.
+    /// Responses stay fresh for longer than a run, and each sets a cookie.
     WithCookie,
 }
 
