@@ -4,7 +4,7 @@
 Valgrind's callgrind runs real code: `media` on long films (crates/media/examples/hot.rs), and whole
 requests through `headwater serve` and `headwater edge` with one worker each, from the socket to the
 record. A count is the difference between two runs, one of which repeats the task N times more, so that
-start-up cancels out. Instructions of the kernel and waiting are not counted.
+start-up cancels out. Instructions of the kernel and of other threads are not counted.
 
 Exits with 1 if a path exceeds its stored count by more than the margin. If a path is faster by more
 than the margin, requests an update of the file:
