@@ -60,9 +60,10 @@ def serve_kinds(args, work, films, ended):
     cold = both(args, ended, lambda: run.Headwater(films, "2s", "--segment-memory", "0B"))
     certificate, key = make_certificate(work)
     tls = both(args, ended, lambda: run.Headwater(films, "2s", "--tls-cert", certificate, "--tls-key", key))
-    lists = run.list_kinds(plain["old"].url)
-    measure = lambda servers, kind: lambda version: run.wrk(args, servers[version], lists[kind], work)
-    kinds = {kind: measure(plain, kind) for kind in lists}
+    # Names of segments differ between versions.
+    lists = {version: run.list_kinds(server.url) for version, server in plain.items()}
+    measure = lambda servers, kind: lambda version: run.wrk(args, servers[version], lists[version][kind], work)
+    kinds = {kind: measure(plain, kind) for kind in lists["old"]}
     kinds["TS 1 MB, cold"] = measure(cold, "TS 1 MB")
     kinds["CMAF 1 MB, interleaved, cold"] = measure(cold, "CMAF 1 MB, interleaved")
     return kinds | {f"{kind}, TLS": measure(tls, kind) for kind in ("CMAF 1 MB", "CMAF 127 KB", "media playlist")}
