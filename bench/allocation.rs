@@ -1,11 +1,12 @@
-//! Counts the time that a server's allocations take: per request, small strings and header values, a buffer of 8 KiB and
-//! one of 64 KiB. Another thread frees a quarter of them, as with tasks that move between workers. Decision 26 has the
-//! results of these commands, with `gnu` and `musl` (`rustup target add x86_64-unknown-linux-musl`):
+//! Measures the time that a server's allocations take. Each request needs 20 small blocks (strings and header values),
+//! a buffer of 8 KiB and a buffer of 64 KiB. Another thread frees a quarter of these blocks and buffers, as with tasks
+//! that move between workers. Decision 26 has the results of these commands, with `gnu` and `musl`
+//! (`rustup target add x86_64-unknown-linux-musl`):
 //!
 //!     rustc -O --edition 2024 -C target-feature=+crt-static --target x86_64-unknown-linux-musl bench/allocation.rs
 //!     bash -c 'time ./allocation THREADS'
 //!
-//! CPU-seconds (user and system), divided by threads and by `REQUESTS`, are the time per request.
+//! The CPU time per request is the sum of user and system time, divided by the number of threads and by `REQUESTS`.
 
 use std::hint::black_box;
 use std::sync::mpsc::sync_channel;

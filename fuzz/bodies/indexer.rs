@@ -1,5 +1,6 @@
 //! Checks that no file makes the indexer panic, request an empty range, or reference bytes beyond
-//! the end of the file. The sizes of the pieces that the indexer is fed must not change the result.
+//! the end of the file. The result must not depend on the sizes of the pieces in which the indexer
+//! receives the file.
 
 use media::Result;
 use media::index::{Index, Indexer, Sample, index_file_in_memory};

@@ -1,5 +1,5 @@
-//! Checks that no Range, If-Range or other condition causes a panic, or a response that declares
-//! missing bytes or a wrong length.
+//! Checks that no Range, If-Range or other condition causes a panic. Each accepted range must lie
+//! within the resource, and each multipart body must have the declared length.
 
 use crate::conditional::{self, Validators};
 use crate::range::{self, Multipart, RANGES_MAX, RequestedRanges, parse_ranges};

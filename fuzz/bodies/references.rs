@@ -1,6 +1,6 @@
 //! Checks that no index MP4 makes its parser panic, or references bytes beyond the end of its
-//! media. A parsed index must equal its copy that is written as an index MP4 and parsed again. A
-//! progressive MP4 of the index must have the declared length.
+//! media. If a parsed index is written as an index MP4 and parsed again, both indexes must be
+//! equal. A progressive MP4 of the index must have the declared length.
 
 use media::Result;
 use media::index::{ExternalReferences, Index, Indexer, Sample};

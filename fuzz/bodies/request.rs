@@ -66,7 +66,8 @@ fn check(parts: &Parts, settings: &EdgeSettings) {
     assert!(received.target.starts_with('/'));
     assert!(received.primary_key.ends_with(&*received.normalized_target));
     assert!(received.normalized_target.starts_with('/'));
-    // If a key contained a line break, a client could add a line to the name of a variant.
+    // In the key of a variant, a line for each selecting header follows the primary key. If the
+    // primary key contained a line break, a client could add such a line.
     assert!(!received.primary_key.contains('\n'));
     let cmcd = CmcdData::parse_cmcd(Some(received.query), received.headers);
     assert!(cmcd.iter().count() <= 64);
@@ -85,7 +86,7 @@ fn check(parts: &Parts, settings: &EdgeSettings) {
 /// one Host.
 fn check_forwarded(received: &RequestFacts<'_>, headers: HeaderMap, host: Option<&HeaderValue>) {
     let Ok(uri) = received.target.parse() else {
-        // Like this test, the edge cannot send a request with an invalid target.
+        // The target is invalid. Neither the edge nor this test can send such a request.
         return;
     };
     let mut request = Request::new(Body::empty());

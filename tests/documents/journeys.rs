@@ -1,4 +1,5 @@
-//! Checks that the functions which ARCHITECTURE.md lists for the journeys of a request exist.
+//! ARCHITECTURE.md lists the functions that handle a request, in the order of the journey. Checks
+//! that these functions exist.
 
 use crate::{project_root, read_text};
 

@@ -46,8 +46,8 @@ fn describe_default(default: &str) -> String {
     format!("{number} {unit}").trim_end().to_owned()
 }
 
-/// Returns the described default of each setting by name. If the servers have different defaults,
-/// the text contains both.
+/// Returns the default of each setting by name, in the format of the page. If the servers have
+/// different defaults, the text contains both.
 fn list_defaults() -> BTreeMap<&'static str, String> {
     let mut defaults: BTreeMap<_, String> = BTreeMap::new();
     let tables = [origin::config::SETTINGS, edge::config::SETTINGS];

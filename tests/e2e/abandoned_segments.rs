@@ -192,8 +192,8 @@ fn fifth_of_highest(server: &HeadwaterServer, folder: &Path, path: &str) -> Stri
     format!("/video={level}/{position}.")
 }
 
-/// Plays a film with a slow segment as `player` plays the film, and again with the same ABR rule
-/// but without abandoning segments. Compares both results.
+/// Plays a film with a slow segment twice: once like `player`, and once with the same ABR rule but
+/// without abandoning segments. Compares both results.
 fn compare_with_patient_player(server: &HeadwaterServer, player: &str, path: &str) {
     let folders = [TempFolder::new(), TempFolder::new()];
     let slow = fifth_of_highest(server, folders[0].0.as_path(), path);

@@ -144,7 +144,7 @@ impl Fleet {
         results
     }
 
-    /// Changes a film in place, so that only a new fetch shows the new content.
+    /// Changes a film under the same name. An edge serves the new content only after a new fetch.
     fn change_film(&self, name: &str, text: &str) {
         self.folder
             .write_file(&format!("films/{name}"), text.as_bytes());

@@ -456,7 +456,8 @@ fn a_replaced_film_is_indexed_again() {
 
 #[test]
 fn a_segment_without_an_index_cache_needs_no_search_for_captions() {
-    // The moov box is at the end of the film, so the search for captions needs a separate request.
+    // The moov box is at the end of the film. A search for captions would therefore need a separate
+    // storage request.
     let Some(film) = fixture_path("avc.mp4") else {
         return;
     };

@@ -34,8 +34,8 @@ fn rendition_names(description: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Each film with its numbers of video and audio renditions, and an excerpt of each expected entry
-/// about a left-out part.
+/// Expected results: a film, its numbers of video and audio renditions, and one text for each
+/// left-out part. The entry about the part must contain this text.
 const FILMS: [(&str, usize, usize, &[&str]); 6] = [
     (
         "still.mp4",

@@ -80,8 +80,8 @@ fn timed_kinds(server: &HeadwaterServer) -> BTreeSet<String> {
     counts.filter_map(kind).collect()
 }
 
-/// The kind `mpd` at the origin was once called `manifest` at the edge, so no single query showed
-/// both servers.
+/// For MPDs, the origin once reported the kind `mpd`, but the edge reported the kind `manifest`. No
+/// single query could therefore show both servers.
 #[test]
 fn origin_and_edge_give_a_kind_of_content_one_name() {
     let origin = HeadwaterServer::serve(&[]);

@@ -1,5 +1,5 @@
-//! Tests TLS between edges and their origins, with pools that DNS lists, and with client
-//! certificates of the edges.
+//! Tests TLS between edges and their origins. Some tests use pools whose members are listed in DNS,
+//! or client certificates of the edges.
 
 use crate::pool_members::{self, DnsServer, IPS, NAME, find_common_port, read_metric, wait_until};
 use crate::support::{HeadwaterServer, TempFolder, send_request};

@@ -209,9 +209,9 @@ fn measure_audio_lead(input: &str) -> (f64, f64) {
     (video - audio, 1.01 / a.min(b) as f64)
 }
 
-/// If a track has negative composition offsets, ffmpeg presents all its frames later, by the size
-/// of the lowest offset. mpv and ffplay use ffmpeg. With such offsets, video was once later than
-/// audio by the delay of the B-frames.
+/// If a track has negative composition offsets, ffmpeg adds the size of the lowest offset to all
+/// presentation times of the track. mpv and ffplay use ffmpeg. An earlier Headwater wrote such
+/// offsets, so video was later than audio by the delay of the B-frames.
 #[test]
 fn b_frames_are_not_later_than_their_audio() {
     for name in [

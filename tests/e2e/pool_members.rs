@@ -83,8 +83,8 @@ impl DnsServer {
         self.folder.join("hosts")
     }
 
-    /// Queries the DNS root, to which every DNS server responds. Returns whether a response
-    /// arrived.
+    /// Sends a query for the DNS root, because every DNS server responds to such a query. Returns
+    /// whether a response arrived.
     fn responds(&self) -> bool {
         let query = b"\0\x01\x01\0\0\x01\0\0\0\0\0\0\0\0\x02\0\x01";
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -102,8 +102,8 @@ fn pipelined_ranges_of_two_files_do_not_mix() {
     }
 }
 
-/// The server once treated a system call that a signal interrupted as a full socket. No readiness
-/// event followed, so the response stalled until the stall timeout.
+/// If a signal interrupted a system call, the server once assumed that the socket was full. No
+/// readiness event followed, so the response stalled until the stall timeout.
 #[test]
 fn responses_continue_after_the_process_was_stopped() {
     let dir = TempFolder::new();

@@ -11,7 +11,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-/// Starts an origin with the bucket as its library, and waits until the object `there` is visible.
+/// Starts an origin with the bucket as its library. Waits until the origin serves the path that
+/// `there` contains.
 pub fn start_origin(server: &S3, there: &str, more: &[&str]) -> HeadwaterServer {
     let endpoint = format!("aws_endpoint_url=http://127.0.0.1:{}", server.port);
     let args = [

@@ -233,8 +233,8 @@ fn connect_to(address: SocketAddr) -> TcpStream {
 }
 
 /// Reads until the response is complete, or the connection is closed. The requests do not contain
-/// `Connection: close`. Players do not send this header either, and the server handles it
-/// differently.
+/// `Connection: close`. Players do not send this header either, and the server handles requests
+/// with this header differently.
 fn read_one_response(stream: &mut TcpStream, no_body: bool) -> Vec<u8> {
     let (mut bytes, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
     while !is_complete(&bytes, no_body) {

@@ -1,5 +1,6 @@
-//! Checks that text which the storage cannot deliver is served as soon as the storage recovers. The
-//! storage is a real S3 server behind a proxy, which refuses requests for text for a while.
+//! Tests storage that cannot deliver text for a while. The origin must serve the text as soon as
+//! the storage recovers. The storage is a real S3 server behind a proxy, which refuses requests for
+//! text for a while.
 
 use crate::s3_storage::start_origin;
 use crate::servers::{self, S3};

@@ -174,8 +174,8 @@ impl OriginState {
             .then(|| random.pick(&FAULTS))
     }
 
-    /// Records a fault. Replaces the provisional record of this fault, which has the same resource
-    /// and start but a later end.
+    /// Records a fault, and removes any provisional record of the same fault. Both records have the
+    /// same resource and start, but the provisional record has a later end.
     fn record_fault(&self, path: &str, start: Instant, end: Instant) {
         let mut records = self.records.lock().unwrap();
         records

@@ -74,8 +74,8 @@ impl FaultPlan {
         let count = 2 + random.below(4);
         let resources: Vec<Resource> = (0..count)
             .map(|number| {
-                // The paths of two consecutive resources of the same policy may differ only in the
-                // query.
+                // If two consecutive resources have the same policy, their paths may be equal
+                // except for the query.
                 let policy = random.pick(&POLICIES);
                 Resource::new(usize::try_from(number).unwrap(), policy)
             })

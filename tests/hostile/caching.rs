@@ -1,4 +1,4 @@
-//! Tests which hostile responses of an origin the edge stores (RFC 9111, RFC 9213).
+//! Tests whether the edge stores hostile responses of an origin (RFC 9111, RFC 9213).
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

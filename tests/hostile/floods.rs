@@ -44,7 +44,7 @@ const fn flood(
     }
 }
 
-/// The CVE numbers name vulnerabilities of other servers to these floods.
+/// A CVE number identifies other servers' vulnerability to the same kind of flood.
 #[rustfmt::skip]
 pub const FLOODS: &[Flood] = &[
     flood("requests that are reset at once (CVE-2023-44487)", 20_000, Closed, |n| {

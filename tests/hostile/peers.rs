@@ -139,7 +139,7 @@ fn list_flood_rows() -> impl Iterator<Item = ComparedRow> {
     })
 }
 
-/// Returns the line of a row in the table, or None if the peers' results equal Headwater's results.
+/// Returns the table line for a row, or None if the peers' results equal Headwater's results.
 fn compare_row(row: &ComparedRow, peers: &PeerServers) -> Option<String> {
     let [file, proxy, varnish] = [&peers.files, &peers.proxy, &peers.varnish]
         .map(|peer| (row.probe)(&peer.http1, &peer.http2));

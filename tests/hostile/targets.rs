@@ -170,8 +170,8 @@ impl TargetServer {
         request_over_http1(&mut stream, method, path, fields)
     }
 
-    /// Returns the value of a metric on the main port, or 0 if the server does not report the
-    /// metric.
+    /// Requests the metrics on the main port. Returns the value of one metric, or 0 if the server
+    /// does not report this metric.
     pub fn read_metric(&self, line: &str) -> u64 {
         let mut stream = self.connect(b"http/1.1");
         let request = b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";

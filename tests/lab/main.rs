@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// A Headwater server, and a sink whose results are known. Each test replaces PIDS with the path of
-/// a file for process ids, and NAP with a sleep time in seconds.
+/// An experiment with a Headwater server, and with a sink whose results are known. Each test
+/// replaces PIDS with the path of a file for process ids, and NAP with a sleep time in seconds.
 const DOCUMENT: &str = r#"
 name = "Known numbers"
 question = "Is the ratio of known numbers measured correctly?"

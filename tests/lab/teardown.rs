@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-/// Each step creates a file when it is reached. The step that a test selects then pauses.
+/// An experiment whose steps each create a file. The test selects one step, which pauses after it
+/// has created its file.
 const DOCUMENT: &str = r#"
 name = "Steps"
 question = "What remains of a run that ends in this step?"

@@ -36,7 +36,7 @@ pub(crate) struct ModuleNames(BTreeMap<String, Module>);
 
 /// The meaning of a path.
 enum Meaning {
-    /// An item of the module with this path.
+    /// An item. The text is the path of the module that contains the item.
     Item(String),
     Module(String),
     /// An item of another crate.

@@ -185,7 +185,7 @@ fn answers_head_without_body(server: &Server) {
     let length = FILM_BYTES.to_string();
     assert_eq!(response.header("content-length"), Some(&*length));
     assert_eq!(client.request("HEAD", "/absent.mp4", &[]).status, 404);
-    // If a response to HEAD had a body, the client would read the body as the start of this
+    // If a response to HEAD had a body, the client would take this body for the start of the next
     // response.
     let next = client.request("GET", "/film.mp4", &[("Range", "bytes=1-1")]);
     assert_eq!((next.status, next.body.len()), (206, 1));

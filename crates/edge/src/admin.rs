@@ -98,9 +98,9 @@ pub async fn handle_admin_request(
     }
 }
 
-/// Returns whether a page of another site sent the request. A browser that has stored the token
-/// also sends it with such a request. The browser then marks the request in `Sec-Fetch-Site` (Fetch
-/// Metadata).
+/// Returns whether a page with another scheme, host or port sent the request. A browser that has
+/// stored the token also sends it with such a request. The browser then marks the request in
+/// `Sec-Fetch-Site` (Fetch Metadata).
 fn is_cross_site(headers: &HeaderMap) -> bool {
     let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
     site.is_some_and(|site| ![&b"same-origin"[..], b"none"].contains(&site))

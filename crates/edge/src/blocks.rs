@@ -20,7 +20,7 @@ use crate::fetch::{FetchOutcome, FetchRequest, block::start_block_fetch};
 use crate::object_body::SharedObjectBody;
 
 /// Maximum number of lookups of a block before the client's response is aborted. A lookup is
-/// repeated, for example, when another request's fetch of the block failed.
+/// repeated, for example, after the block was loaded from disk.
 const LOOKUPS_MAX: usize = 4;
 
 /// The reason why a block is unavailable.
@@ -114,7 +114,8 @@ impl BlockCursor {
                 self.at = range.end;
                 return filed.read_chunk_from_disk(within).await.map(Some);
             }
-            // The reader keeps all bytes of the block in memory. A block is small enough for this.
+            // The bytes of the block stay in memory until the reader has read them. A block is
+            // small enough for this.
             self.reader = block.growing.open_reader(within);
         }
     }
@@ -143,7 +144,7 @@ impl Edge {
             }
             let outcome = match self.flights.lead_or_join(&key) {
                 // Another fetch may have stored the block between the lookup and the call of
-                // `join`.
+                // `lead_or_join`.
                 LeadOrFollow::Lead(_) if self.memory.get(&key).is_some() => continue,
                 LeadOrFollow::Lead(lead) => {
                     let outcome = start_block_fetch(self, lead, request, object, n);

@@ -34,7 +34,8 @@ pub enum CacheEntry {
         until: Instant,
         /// Whether all requests bypass the cache before `until`. If not, one request at a time
         /// leads a fetch, because the response may be shareable. The field is true for large
-        /// objects, because such fetches would cost the origin too much.
+        /// objects that the edge cannot cache. If the origin ignores ranges, such a fetch would
+        /// request the whole object and discard the response.
         always_pass: bool,
     },
 }

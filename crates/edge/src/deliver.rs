@@ -23,8 +23,8 @@ use crate::headers::{CACHE_STATUS, SURROGATE_KEY, end_to_end_headers};
 use crate::origins::OriginResponse;
 
 /// Builds the response to a request from an object. A body that is still being received is sent as
-/// its bytes arrive. Returns `None` if the body will not be stored and bytes that the response
-/// needs have already been discarded.
+/// its bytes arrive. Returns `None` if the response needs bytes that have already been discarded.
+/// Bytes are discarded only from a body that will not be stored.
 pub fn respond_with_object(
     method: &Method,
     request: &HeaderMap,
@@ -75,8 +75,8 @@ fn add_cache_headers(
         outcome,
         CacheOutcome::Miss(..) | CacheOutcome::Revalidated(_)
     );
-    // On a miss, Age is sent only if it is above zero. For example, a cache between the origin and
-    // the edge may have sent the response.
+    // On a miss, Age is sent only if it is above zero. The Age of a miss is above zero if, for
+    // example, a cache between the origin and the edge sent the response.
     if age_s > 0 || !matches!(outcome, CacheOutcome::Miss(..)) {
         headers.insert(header::AGE, age_s.into());
     }

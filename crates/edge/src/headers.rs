@@ -36,8 +36,8 @@ const HOP_BY_HOP: [HeaderName; 11] = [
 
 /// Request headers that are forwarded to the origin with a request whose response may be stored.
 /// Other headers are not part of the cache key, so they could poison the shared response if they
-/// were forwarded. If the response depends on one of these headers, the origin has to list the
-/// header in Vary. For some headers, the edge infers the dependence from the response
+/// were forwarded. If the response depends on a forwarded header, the origin has to list the header
+/// in Vary. For some headers, the edge infers the dependence from the response
 /// ([`crate::cached_object::vary_names`]).
 static FORWARDED_HEADERS: [HeaderName; 6] = [
     header::ACCEPT,

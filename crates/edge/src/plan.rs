@@ -19,9 +19,9 @@ pub enum RequestPlan {
     Stale(StaleReason),
     /// Fetch from the origin. Concurrent requests for the same key share this fetch.
     Fetch(MissReason),
-    /// Fetch from the origin if no other request for this key is fetching. Otherwise, pass. This
-    /// plan applies after an unshareable response, until the unshareable mark expires or a response
-    /// for this key is shareable.
+    /// Fetch from the origin if no other request for this key is fetching. Otherwise, pass. A
+    /// request with a range or precondition always passes. This plan applies after an unshareable
+    /// response, until the unshareable mark expires or a response for this key is shareable.
     FetchUncoalesced,
     /// Send the request to the origin for this client alone.
     Pass(PassReason),

@@ -33,8 +33,7 @@ impl PurgeTarget {
     }
 }
 
-/// Returns whether `key` equals `of`, or is the key of a variant or block of the object whose key
-/// is `of`.
+/// Returns whether `key` is the object's key `of`, or `of` with the lines of a variant or block.
 fn is_key_or_variant(key: &CacheKey, of: &str) -> bool {
     let rest = key.as_str().strip_prefix(of);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('\n'))

@@ -130,7 +130,7 @@ pub fn start_edge(
     crate::fleet::start_fleet_commands(&mut running, &live, nats, &metrics, workers + 2)?;
     let reload_target = live.clone();
     running.on_hangup(move || {
-        // `reload` logs the error.
+        // `reload_settings` logs the error.
         let _ = reload_target.reload_settings();
     })?;
     running.start_server(MAIN, server, move |worker| {
@@ -145,8 +145,8 @@ pub fn start_edge(
     Ok(running)
 }
 
-/// Starts the admin port. `worker` is the worker index that selects the port's upstream
-/// connections. The lower indexes belong to the worker threads.
+/// Starts the admin port. `worker` is the index of the port's own pool of upstream connections.
+/// The lower indexes belong to the worker threads.
 fn serve_admin_port(
     running: &mut RunningProgram,
     edge: &Arc<ReloadableEdge>,

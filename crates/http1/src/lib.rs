@@ -7,9 +7,10 @@
 //!   nothing and has no buffer, so the caller may also skip body bytes or splice them into a pipe.
 //! - [`ChunkEncoder`] frames a request body of unknown length.
 //!
-//! The codec rejects input that two recipients could parse differently. If two recipients disagree
-//! about the end of a response, one of them reads a part of this response as the next response. The
-//! codec limits the size of heads and of chunk framing.
+//! The codec rejects ambiguous framing, except a response with both `Content-Length` and
+//! `Transfer-Encoding`, whose connection is not reused. If two recipients disagree about the end of
+//! a response, one of them reads a part of this response as the next response. The codec limits the
+//! size of heads and of chunk framing.
 //!
 //! ```
 //! use http1::{HeadLimits, ResponseFraming};

@@ -158,8 +158,8 @@ impl FramingFields {
             return Ok(BodyDecoder::Length(0));
         }
         match (self.has_transfer_encoding, self.content_length) {
-            // Our requests accept no transfer coding except `chunked` in responses. HTTP/1.0 has no
-            // transfer codings.
+            // A response may use only the transfer coding `chunked`, because our requests offer no
+            // other coding. HTTP/1.0 has no transfer codings.
             (true, _) if !self.is_chunked || !is_http11 => Err(ProtocolError::TransferEncoding),
             (true, _) => Ok(BodyDecoder::Chunked(ChunkedDecoder::default())),
             (false, Some(len)) => Ok(BodyDecoder::Length(len)),

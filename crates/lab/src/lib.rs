@@ -6,8 +6,8 @@
 //! format. `serve` is the Workflow Manager of NBMP. `agent` (feature `nats`) runs experiments on
 //! several hosts. [`commands`] defines the commands of `headwater lab`.
 //!
-//! This crate contains no server or client of Headwater. A function of an experiment is a command
-//! line, so that a function can be any server.
+//! This crate does not contain the media servers and players that experiments measure. A function
+//! of an experiment is a command line, so that a function can be any server.
 
 #[cfg(feature = "nats")]
 mod agent;

@@ -30,9 +30,9 @@ fn measure_round() -> Option<[f64; 2]> {
             let bed = TestLink::new("congestion", shallow, 1).unwrap();
             // The socket starts with bbr and then switches to the tested congestion control, as the
             // edge does after a request. The kernel continues to pace a socket that has used bbr. A
-            // socket that starts with reno sends bursts, which a shallow queue drops long before
-            // the rate is reached. Reno would then take about 2.5 times as long as bbr, instead of
-            // 1.5 times.
+            // socket that starts with reno sends bursts. The shallow queue drops packets of these
+            // bursts long before the connection reaches the rate of the link. Reno would then take
+            // about 2.5 times as long as bbr, instead of 1.5 times.
             let seconds = bed.time_download(5_000_000, &["bbr", name]).as_secs_f64();
             let report = bed.link.report();
             (seconds, report.lateness_us.p99)

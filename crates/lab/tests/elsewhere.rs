@@ -69,7 +69,8 @@ fn documents_like_public_ones_are_accepted_leniently_and_refused_strictly() {
     assert_round_trip(&task);
 }
 
-/// Returns the path of `name`, which is relative to the root of the repository.
+/// Returns the path of a folder. `name` is the folder's path relative to the root of the
+/// repository.
 fn repository_folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")

@@ -86,9 +86,9 @@ struct Bench {
 }
 
 impl Bench {
-    /// Writes a catalogue, an experiment document, and the records of a run of `recorded`. The
-    /// document `recorded` may be another version of `document`. Without loss, the slow arm takes 3
-    /// times as long as the fast arm. With loss, the slow arm takes 30 times as long.
+    /// Writes a catalogue, an experiment document, and the records of a run. The run executed the
+    /// document `recorded`, which may be another version of `document`. Without loss, the slow arm
+    /// takes 3 times as long as the fast arm. With loss, the slow arm takes 30 times as long.
     fn new(catalogue: &str, document: &str, recorded: &str) -> Bench {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("claims.toml"), catalogue).unwrap();

@@ -1,8 +1,7 @@
 //! Tests emulated links in this process, with real packets and sockets.
 //!
-//! The lower limits of times are strict, because a link guarantees that no packet arrives too early
-//! or faster than the rate. The upper limits have margins, so that the tests pass on a busy
-//! machine.
+//! The lower limits of times are strict, because a link never delivers a packet too early and never
+//! exceeds its rate. The upper limits have margins, so that the tests pass on a busy machine.
 
 #![allow(clippy::unwrap_used)]
 

@@ -256,7 +256,8 @@ fn every_wrong_value_is_refused_with_its_path() {
 fn an_unknown_function_is_refused_unless_a_repository_may_define_it() {
     let mut document = read_premiere();
     document["processing"]["connection-map"][1]["to"]["instance"] = json!("crowd");
-    // The repository that the document names may define the unknown function.
+    // The unknown function is not reported, because the repository that the document names may
+    // define it.
     assert_eq!(
         validate_at(&document, ConformanceLevel::Lenient).len(),
         1,

@@ -217,8 +217,9 @@ where.loss = "1%" => where.los = "1%" => expect[0].where.los
 at-least = 1.0 => at-least = 'much' =>
 "#;
 
-/// Mutations whose fault may be reported outside the changed lines. The fault is reported at the
-/// start of the table, or at the other key if two keys conflict.
+/// Mutations whose fault may be reported outside the changed lines. For example, the fault is at
+/// the start of the table that contains the change. If two keys conflict, the fault can be at the
+/// unchanged key.
 const ELSEWHERE: &str = r#"
 at = "viewer" =>  => sink.players.at
 measure.seconds = "/seconds"\nmeasure.more = "/more"\nseries.mbps = { from = "steps.jsonl", t = "/t", value = "/mbps", times = 8e-6 }\nhistogram.latency = { from = "load.hdr", tag = "*/due" } =>  => sink.players.measure
@@ -338,7 +339,8 @@ fn only_mergeable_sinks_run_in_parts() {
             "{found:?}"
         );
     }
-    // Without links, all places are one place, so two functions cannot use the same port.
+    // Without links, all places share one network namespace, so two functions cannot use the same
+    // port.
     let two = text("sum /x", "b") + "[place.c]\n[function.g]\nrun='x'\nport=80\nat='c'\n";
     assert_eq!(find_faults(&two)[0].path, "function.g.port");
 }

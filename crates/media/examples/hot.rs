@@ -5,7 +5,7 @@
 //! `bench/table.py`. The constant `JOBS` lists the jobs.
 
 // The test muxer below is included with `#[path]` and refers to `crate::bytes` and `crate::index`.
-// The imports of `bytes` and `index` define these names.
+// The imports of `bytes` and `index` make these two paths valid in this example.
 use media::codec::Codec;
 use media::index::{Index, Indexer};
 use media::manifest::dash::{self, SegmentAddressing};

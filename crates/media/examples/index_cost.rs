@@ -4,7 +4,7 @@
 //! Run this example with `cargo run --release -p media --example index_cost`.
 
 // The test muxer below is included with `#[path]` and refers to `crate::bytes` and `crate::index`.
-// The imports of `bytes` and `index` define these names.
+// The imports of `bytes` and `index` make these two paths valid in this example.
 use media::index::{Index, Indexer};
 use media::{bytes, index};
 use std::time::Instant;

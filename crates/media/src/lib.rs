@@ -5,7 +5,7 @@
 //! 1. In [`index`], [`index::Indexer`] requests byte ranges of one file and receives them. The
 //!    result is an [`index::Index`] with compact sample tables for each track.
 //! 2. In [`presentation`], the indexes of a title's files and a set of rules become a
-//!    [`presentation::Presentation`]. Its renditions share one grid of segment boundaries.
+//!    [`presentation::Presentation`]. Renditions that align share one grid of segment boundaries.
 //! 3. In [`plan`], a segment (rendition, n) becomes a [`plan::Plan`], which consists of generated
 //!    head bytes and source ranges. The exact length of the segment is known before any media byte
 //!    is read.

@@ -1,10 +1,10 @@
-//! Exact times. Only this file converts between timescales.
+//! Exact times. Conversions between timescales that need rounding belong in this file.
 
 use std::cmp::Ordering;
 
 /// A time or duration as a fraction of seconds: `ticks / timescale`. Never rounded.
 ///
-/// `timescale` is never zero, because the indexer refuses files with a timescale of zero.
+/// `timescale` is never zero, because [`Time::new`] replaces zero with one.
 #[derive(Debug, Clone, Copy)]
 pub struct Time {
     /// Number of ticks; negative before the start of the film.

@@ -90,8 +90,9 @@ impl Body {
         Body::from_chunk(Chunk::from_parts(None, parts))
     }
 
-    /// Creates a body of exactly `len` bytes from an asynchronous producer. If the producer returns
-    /// fewer bytes, more bytes or an error, the body is cut.
+    /// Creates a body of exactly `len` bytes from an asynchronous producer. The body is cut if the
+    /// producer ends early, fails, or returns a chunk that exceeds the remaining length. After
+    /// `len` bytes, the producer is not polled again.
     pub fn sized_stream<S, C, E>(len: u64, source: S) -> Body
     where
         S: Stream<Item = Result<C, E>> + Send + 'static,
@@ -104,8 +105,8 @@ impl Body {
         Body::from_chunk_stream(Some(len), source)
     }
 
-    /// Creates a body of unknown length. Use this only for proxied bodies. The body is sent in
-    /// chunked framing. In HTTP/1.0, the end of the connection marks the end of the body.
+    /// Creates a body of unknown length. Use this only for proxied bodies. In HTTP/1.1, the body is
+    /// sent in chunked framing. In HTTP/1.0, the end of the connection marks the end of the body.
     pub fn unsized_stream<S, C, E>(source: S) -> Body
     where
         S: Stream<Item = Result<C, E>> + Send + 'static,

@@ -60,7 +60,8 @@ impl Conn {
     }
 
     /// Reserves memory for a response that needs copies. Call this for every response before the
-    /// response is recorded, because an error must replace the response.
+    /// response is recorded. If the call fails, the error replaces the response, also in the
+    /// record.
     ///
     /// # Errors
     /// An error with status 503 if the copies of other responses use up `send-memory`.

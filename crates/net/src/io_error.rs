@@ -12,8 +12,8 @@ pub fn describe_io_error(error: &Error) -> String {
         cause.replace_range(start..=start + length, "");
     }
     let remedy = match error.kind() {
-        // An error without a system error number does not come from the operating system. Its text
-        // already contains the remedy.
+        // An error without a system error number does not come from the operating system. The text
+        // of such an error already contains the remedy, if there is one.
         _ if error.raw_os_error().is_none() => "",
         ErrorKind::NotFound => "; check the path",
         ErrorKind::PermissionDenied => "; run as a user with access, or change the permissions",

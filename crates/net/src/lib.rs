@@ -1,16 +1,17 @@
 //! This crate serves HTTP. It contains the code for sockets, requests, response bodies, records and
 //! metrics.
 //!
-//! [`server`] accepts connections. Each worker serves its connections on its own runtime, over
-//! HTTP/1.1, HTTP/2 or TLS, through the socket wrapper of [`conn`]. The program's handler receives
-//! each request together with its [`Conn`] and returns a [`Body`]. When the body has been sent,
-//! [`record`] writes a record of the request and [`metrics`] counts the request.
+//! [`server`] accepts connections. Each worker serves its connections on its own runtime. The
+//! connections use HTTP/1.1 or HTTP/2, with or without TLS, through the socket wrapper of [`conn`].
+//! The program's handler receives each request together with its [`Conn`] and returns a [`Body`].
+//! When the body has been sent, [`record`] writes a record of the request and [`metrics`] counts
+//! the request.
 //!
 //! This crate contains no routes, files, cache or media. The modules that only compute ([`range`],
 //! [`conditional`], [`content_coding`]) use neither sockets nor a clock.
 
-// The code in `fuzz/bodies` refers to this crate as `net`, because other crates also run parts of
-// this code.
+// Other crates also compile parts of `fuzz/bodies`, where this crate has the name `net`. The alias
+// makes this name valid in this crate, too.
 #[cfg(any(test, fuzzing))]
 extern crate self as net;
 

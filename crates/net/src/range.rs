@@ -97,8 +97,8 @@ fn check_ranges(ranges: Vec<Range<u64>>, count: usize, len: u64) -> RequestedRan
         .iter()
         .try_fold(0u64, |sum, range| sum.checked_add(range.end - range.start));
     let longer = total.is_none_or(|total| total > len);
-    // If the ranges contain no bytes, they are suffix ranges of an empty representation.
-    // Content-Range cannot express an empty range.
+    // Only suffix ranges of an empty representation contain no bytes. Content-Range cannot express
+    // an empty range.
     if count == 0 || longer || (total == Some(0) && !ranges.is_empty()) {
         RequestedRanges::Whole
     } else if ranges.is_empty() {

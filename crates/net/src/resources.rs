@@ -76,7 +76,7 @@ pub fn default_workers() -> usize {
 }
 
 fn worker_count(allowed: usize, quota: Option<f64>) -> usize {
-    // The cast saturates, so no quota is too large for a usize.
+    // The cast saturates, so it converts a quota above `usize::MAX` to `usize::MAX`.
     let quota = quota.map_or(usize::MAX, |quota| quota.ceil() as usize);
     allowed.min(quota).max(1)
 }

@@ -10,7 +10,8 @@
 //! - If the budget is used up, responses in flight continue in frames of [`SMALL_FRAME_BYTES`].
 //! - Above 80 % of the budget, connections with a stream below the minimum rate are cut, the
 //!   slowest connection first.
-//! - Below 80 % of the budget, all connections stay open, because paused players are legitimate.
+//! - Below 80 % of the budget, no connection is cut for its rate, because paused players are
+//!   legitimate.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -200,7 +201,7 @@ impl StreamMemory {
         let mut bytes = self.frame_share(wanted);
         if !self.connection.budget.try_reserve_bytes(bytes) {
             bytes = bytes.min(SMALL_FRAME_BYTES);
-            // The budget can be exceeded by at most one small frame for each response in flight.
+            // A response in flight may exceed the budget, but only with small frames.
             self.connection.budget.reserve_bytes(bytes);
         }
         self.issue_permit(bytes)

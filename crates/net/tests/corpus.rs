@@ -1,4 +1,5 @@
-//! Replays the inputs that the fuzzing of ranges and conditions has saved, to detect regressions.
+//! Replays the saved inputs of the fuzz test for range and conditional requests, to detect
+//! regressions.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use net::{conditional, range};

@@ -6,7 +6,7 @@
 //! - `response::response_cache` responds if a response for the URL is cached.
 //! - `route` parses the URL.
 //! - `title` opens and indexes the title, or takes the title from the catalog.
-//! - `segment` locates and plans a segment, and produces its bytes. `response` produces all other
+//! - `segment` locates and plans a segment, and produces its bytes. `response` produces other
 //!   responses, such as manifests, files, JSON and the player page.
 //! - `response::responder` evaluates conditional headers and byte ranges, and `send` builds the
 //!   body.

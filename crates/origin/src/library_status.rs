@@ -86,8 +86,8 @@ impl ListingTask {
     fn list_until_available(self) {
         while !self.shutdown.is_draining() {
             let result = self.list_library();
-            // Ignores a failed send. The start of the server receives only the first result, and
-            // waits for this result only for a limited time.
+            // Ignores a failed send. The channel is for the first result only, and the receiver is
+            // dropped after a limited time.
             let _ = self.first.try_send(result.clone());
             if result.is_some() {
                 return;

@@ -186,7 +186,8 @@ impl RequestHandler {
         let ready = known.then(|| self.segment_cache.get(path)).flatten()?;
         // The future that sends a segment is boxed, because it is much larger than the future that
         // sends a manifest. Without the box, a manifest would need the larger future, too. Two
-        // small allocations are faster than one large allocation.
+        // small allocations, for the future of the request and for this box, are faster than one
+        // large allocation.
         let result = Box::pin(self.segment_cache.respond_with_cached_segment(
             path,
             &ready,
@@ -307,8 +308,8 @@ impl RequestHandler {
             .await
     }
 
-    /// Returns whether the library contains a file with the name of a title's manifest, which then
-    /// has precedence.
+    /// Returns whether the library contains a static file at the path of a manifest. This file is
+    /// then served instead of the generated manifest.
     async fn has_static_file(&self, title: &Key, file: &Key) -> bool {
         !self.catalog.is_encrypting(file)
             && self.catalog.may_contain_files(title)
@@ -330,8 +331,8 @@ impl RequestHandler {
         }
     }
 
-    /// Responds to `/readyz`. The status is 503 while the process drains, or while the library
-    /// cannot be listed.
+    /// Responds to `/readyz`. The status is 503 while the process drains, and until a remote
+    /// library has been available once.
     pub(crate) fn ready_response(&self) -> ResponseResult {
         if !self.shutdown.is_ready() {
             return Err(Error {

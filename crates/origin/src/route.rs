@@ -1,6 +1,6 @@
 //! Converts a URL to an [`OriginRequest`] and back. Only the syntax of the URL matters, and no file
-//! is looked up. Every URL that Headwater prints is parsed into the request from which it was
-//! printed.
+//! is looked up. If a request is printed as a URL, parsing this URL returns the same request,
+//! except for the `file` of a manifest.
 //!
 //! The URL of a title's resource consists of the title's path and the name of the resource. The
 //! name of the resource is not a path on disk. It is recognised from the end of the URL, so that
@@ -117,7 +117,7 @@ pub enum SegmentAddress {
     KeyFrame(u64),
 }
 
-/// Container of a segment, which the suffix of the segment's URL determines.
+/// Container of a segment. It follows from the suffix of the segment's URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SegmentContainer {
     /// CMAF.

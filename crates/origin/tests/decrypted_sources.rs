@@ -87,8 +87,8 @@ fn sorted_playlists(server: &TestServer, title: &str) -> Vec<String> {
     found.into_iter().flatten().collect()
 }
 
-/// Checks that ffmpeg decrypts the frames of the unencrypted film with the new key. The old key
-/// must not decrypt these frames.
+/// Checks that ffmpeg decrypts the served film with the new key. The decrypted frames must equal
+/// the frames of the unencrypted film. The old key must not decrypt these frames.
 fn expect_frames_of_new_key(ours: &TestServer, clear: &TestServer, title: &str) {
     let (ours_lists, clear_lists) = (
         sorted_playlists(ours, title),

@@ -67,7 +67,7 @@ fn serve(root: &Path, scheme: &str, secret: &TextFile, flags: &[&str]) -> TestSe
 /// withhold the rest of a response.
 struct SlowStorage {
     url: String,
-    /// Approximate number of bytes of the next response that the proxy sends before it waits for
+    /// The proxy sends approximately this number of bytes of the next response, and then waits for
     /// `resume`.
     limit: Arc<Mutex<Option<usize>>>,
     resume: Sender<()>,

@@ -60,8 +60,8 @@ fn median_ratio(logs: &[f64]) -> f64 {
     let at = |place: usize| sorted.get(place).copied().unwrap_or(f64::NAN);
     let middle = [at((logs.len() - 1) / 2), at(logs.len() / 2)];
     match middle {
-        // The ratios in the middle are zero and infinity. Exchanging numerators and denominators
-        // leaves these two ratios the same but must invert the median, so the median is 1.
+        // The ratios in the middle are zero and infinity. These two ratios are reciprocals, so the
+        // median must equal its own reciprocal. The median is therefore 1.
         [f64::NEG_INFINITY, f64::INFINITY] => 1.0,
         [f64::NEG_INFINITY, _] => 0.0,
         [_, f64::INFINITY] => f64::INFINITY,

@@ -3,8 +3,8 @@
 use crate::Random;
 
 /// Number of simulated samples per case. The tests measure the share of confidence intervals that
-/// contain the true value, about 95 %. With this many samples, the standard error of the share is
-/// 0.5 percentage points.
+/// contain the true value. This share is about 95 %. With this many samples, the standard error of
+/// the share is 0.5 percentage points.
 const SAMPLES: u64 = 2000;
 
 /// A function that draws values from a distribution, and the median of the distribution.

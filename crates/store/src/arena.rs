@@ -7,10 +7,11 @@
 //!
 //! Huge pages make sending cheaper, because the kernel looks up and counts fewer pages. Buffers are
 //! therefore placed side by side in a few large regions of memory. Each buffer starts at a page
-//! boundary. A region is unmapped when its last buffer is dropped, so a long-lived buffer may keep
-//! a region mapped. The buffer then holds the address space of the region, but not the pages of the
-//! other buffers. The number of regions is limited. The freed parts of a huge page become available
-//! only when the kernel splits the huge page. The kernel does so when memory is short.
+//! boundary. A region that gets no more buffers is unmapped when its last buffer is dropped, so a
+//! long-lived buffer may keep a region mapped. The buffer then holds the address space of the
+//! region, but not the pages of the other buffers. The number of regions is limited. The freed
+//! parts of a huge page become available only when the kernel splits the huge page. The kernel does
+//! so when memory is short.
 //!
 //! A region has one writer at a time. If two writers wrote to the same new huge page, the kernel
 //! would clear one page for each writer and then discard one of the two pages.
@@ -23,8 +24,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 /// Length of a region, in bytes. A region takes only address space until it is written to.
 const REGION_BYTES: usize = 64 << 20;
 
-/// Maximum number of regions, as a multiple of the number that the buffers would need without any
-/// waste.
+/// The maximum number of regions is this many times the number that the buffers would fill
+/// completely, plus one region per processor.
 const SPREAD: u64 = 4;
 
 /// Allocates buffers for `vmsplice`.

@@ -158,7 +158,8 @@ impl ArenaRegion {
     }
 
     /// Prevents the kernel from merging the remaining small pages into huge pages. A merge would
-    /// allocate the returned pages again. Must be called when the region gets no more buffers.
+    /// allocate memory again for the pages that were returned to the system. Must be called when
+    /// the region gets no more buffers.
     pub(crate) fn close_for_new_buffers(&self) {
         let at = self.pages.start.as_ptr().cast();
         // Ignores the error, because an error affects only the memory use.

@@ -37,7 +37,8 @@ pub struct FolderEntry {
 pub struct FolderListing {
     /// Files and folders, sorted by name.
     pub entries: Vec<FolderEntry>,
-    /// Names of links that lead out of the library, sorted.
+    /// Names of refused entries, sorted. An entry is refused, for example, if it is a link that
+    /// leads out of the library or in a circle.
     pub links_out: Vec<String>,
 }
 

@@ -37,7 +37,7 @@ impl Key {
     /// Parses a path. A path from a URL must already be percent-decoded, exactly once.
     ///
     /// # Errors
-    /// [`BadKey`] when a name violates the rules described at [`Key`].
+    /// [`BadKey`] when the path violates the rules described at [`Key`].
     pub fn parse(path: &str) -> Result<Key, BadKey> {
         if path.len() > KEY_BYTES_MAX {
             return Err(BadKey::TooLong);

@@ -5,8 +5,8 @@
 //! library, and cannot lead out of the library. [`Store::open`] returns an [`Object`] of one
 //! [`ObjectVersion`]. The bytes of two versions are never mixed.
 //!
-//! - A [`LocalFile`] is read, mapped, or sent by the kernel. Its functions that read bytes block.
-//!   [`LocalFile::is_range_resident`] and [`LocalFile::changed`] do not block.
+//! - A [`LocalFile`] is read, mapped, or sent by the kernel. The functions that read its bytes are
+//!   blocking. [`LocalFile::is_range_resident`] and [`LocalFile::changed`] do not block.
 //! - A [`RemoteObject`] is read in ranges, from the memory cache (module `range_cache`) or from the
 //!   storage (module `http`). The library's own threads send the requests of callers that have no
 //!   Tokio runtime. [`RemoteObject::open_range_reader`] is asynchronous. The functions of [`Store`] block, and

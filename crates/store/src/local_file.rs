@@ -29,8 +29,8 @@ pub struct LocalFile {
 /// a gap costs about as much as another system call.
 const JOINED_GAP_BYTES_MAX: u64 = 8 << 10;
 /// Limit on the bytes read for several ranges, as a multiple of the ranges' total length. If joined
-/// reads would exceed this limit, the gaps between the ranges are not read. Otherwise the gaps
-/// would stay in memory as long as the returned bytes.
+/// reads would exceed this limit, the gaps between the ranges are not read. In
+/// [`LocalFile::read_ranges`], gaps that are read stay in memory as long as the returned bytes.
 const READ_AMPLIFICATION_MAX: u64 = 2;
 
 /// Distance in bytes between two probes of [`LocalFile::is_range_resident`]. Probing each page is not

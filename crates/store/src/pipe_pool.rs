@@ -1,8 +1,8 @@
 //! Pipes that carry bytes from a storage's socket to a client's socket without a copy.
 //!
 //! Each pipe uses two file descriptors. A pipe has up to 256 slots, and each slot holds a page of
-//! kernel memory or a larger fragment. The number of pipes is therefore bounded. Responses without
-//! a pipe are copied.
+//! kernel memory or a larger fragment of received data. The number of pipes is therefore bounded.
+//! Responses without a pipe are copied.
 
 use bytes::Bytes;
 use rustix::io::{Errno, ioctl_fionread};
@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Requested capacity of a pipe in bytes. A pipe of this capacity has 256 slots, each for one page
-/// or fragment.
+/// or one fragment of received data.
 const PIPE_BYTES: usize = 1 << 20;
 /// Minimum capacity of a pipe in bytes. Smaller pipes are not worth using. The kernel creates
 /// smaller pipes for unprivileged users that already have many pipes.

@@ -40,8 +40,8 @@ impl Store {
         ))
     }
 
-    /// Also serves the companions of a library of one file; see [`Folder::with_companions`]. For a
-    /// remote library, this setting has no effect.
+    /// If the library is a single file, also serves the companions of this file; see
+    /// [`Folder::with_companions`]. For a remote library, this setting has no effect.
     #[must_use]
     pub fn with_companions(self, companion_extensions: &'static [&'static str]) -> Store {
         match self {
@@ -50,7 +50,8 @@ impl Store {
         }
     }
 
-    /// Returns whether reads use a network. If so, look-ups should be rare.
+    /// Returns whether reads use a network. If so, callers should avoid look-ups, because each
+    /// look-up sends a request.
     pub fn is_remote(&self) -> bool {
         matches!(self, Store::Remote(_))
     }

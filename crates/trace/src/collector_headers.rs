@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
-/// Limits on the header file, so that a wrong file name cannot exhaust the memory.
+/// Limits on the header file. A large file that is named by mistake thus cannot exhaust the memory.
 const FILE_BYTES_MAX: usize = 64 << 10;
 const HEADERS_MAX: usize = 16;
 

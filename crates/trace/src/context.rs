@@ -37,7 +37,7 @@ impl TraceContext {
         let trace_id = parse_hex(fields.next()?, 32)?;
         let span_id = parse_hex(fields.next()?, 16)?.try_into().ok()?;
         let flags: u8 = parse_hex(fields.next()?, 2)?.try_into().ok()?;
-        // Versions after 00 may add fields, so their length is not checked.
+        // Versions after 00 may add fields, so the length of the header is not checked for them.
         let is_known = version == 0 && text.len() == HEADER_BYTES || (1..0xff).contains(&version);
         (is_known && trace_id != 0 && span_id != 0).then_some(TraceContext {
             trace_id,

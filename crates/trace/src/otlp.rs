@@ -42,7 +42,7 @@ const STATUS_ERROR: u64 = 2;
 /// An attribute with its name.
 pub(crate) type Attribute = (&'static str, AttributeValue);
 
-/// Encodes `spans` of a service whose attributes are `service`.
+/// Encodes `spans`. `service` contains the attributes of the service that recorded the spans.
 pub(crate) fn encode_spans(service: &[Attribute], spans: &[FinishedSpan]) -> Vec<u8> {
     let mut resource = ProtobufMessage::default();
     for (key, value) in service {

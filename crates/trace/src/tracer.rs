@@ -35,7 +35,8 @@ pub struct RequestTracing {
 #[derive(Debug, Clone)]
 pub struct Tracer {
     queue: SpanQueue,
-    /// Share of the requests without `traceparent` that are traced, scaled so that 2^64 means all.
+    /// Share of traced requests among the requests without `traceparent`. `u64::MAX` means that all
+    /// these requests are traced.
     threshold: u64,
     caller_limit: Arc<CallerLimit>,
 }
@@ -97,7 +98,8 @@ impl RequestTracing {
         })
     }
 
-    /// Returns the number of spans that were lost because the collector was slow or unreachable.
+    /// Returns the number of spans that were lost because the collector was slow or unreachable, or
+    /// refused a batch.
     pub fn dropped_spans(&self) -> u64 {
         self.tracer.as_ref().map_or(0, Tracer::dropped_spans)
     }

@@ -48,8 +48,8 @@ impl DetachableSocket {
         Ok(())
     }
 
-    /// Returns whether an idle connection is still open. Unread bytes are allowed only if
-    /// `may_speak` is true, because the server may then send bytes without a request.
+    /// Returns whether an idle connection is still open. `may_speak` is true if the server may send
+    /// bytes without a request. Unread bytes are allowed only in this case.
     pub(crate) fn is_open(&self, may_speak: bool) -> bool {
         let peeked = match &self.0 {
             AttachmentState::Detached(socket) => socket.peek(&mut [0]),

@@ -43,8 +43,8 @@ pub(super) fn ts(name: &str) {
     }
 }
 
-/// Returns the shift of presentation times in seconds. Returns `None` if the known times have
-/// different shifts, or if the key frames of video differ.
+/// Returns the shift of presentation times in seconds. Returns `None` if packets with known times
+/// have different shifts, or if a video packet is a key frame in only one of the streams.
 fn measure_presentation_shift(
     source: &ProbedStream,
     served: &ProbedStream,

@@ -6,8 +6,8 @@ use crate::support::{HeadwaterServer, TempFolder};
 use serde_json::Value;
 use std::path::Path;
 
-/// Flags with which the edge collects the CMCD sessions of viewers. The sessions have a network and
-/// a title class.
+/// Flags with which the edge collects the CMCD sessions of viewers. The edge assigns a network and
+/// a title class to each session.
 const COLLECTOR: &[&str] = &[
     "--cmcd-collector",
     "--cmcd-network",
@@ -73,7 +73,8 @@ fn report_viewer(edge: &HeadwaterServer, number: u32, segment: &str) {
     edge.request("GET", segment, &[("cmcd-object", &cmcd)]);
 }
 
-/// Returns the media playlists and some segments of the built-in film.
+/// Returns the paths of the multivariant playlist, the MPD and the segments of all variants of the
+/// built-in film.
 fn list_paths(origin: &HeadwaterServer) -> Vec<String> {
     let folder = "/Headwater/";
     let mut paths = vec![format!("{folder}.m3u8"), format!("{folder}.mpd")];
@@ -136,7 +137,7 @@ fn every_panel_shows_data_of_loaded_servers() {
             films.get(path);
             edge.get(path);
         }
-        // The library of this origin is another server, so the origin reads this file over HTTP.
+        // The library of `origin` is the server `films`, so `origin` reads this file over HTTP.
         origin.get("/Headwater/video-360p.mp4");
         origin.get("/none");
     };

@@ -3,7 +3,7 @@
 use super::{RestartSetup, load};
 use std::io::{Read, Write};
 
-/// Larger than the buffers of a connection.
+/// Length of a film that is larger than the buffers of a connection.
 const LARGE_BYTES: usize = 24 << 20;
 
 #[test]

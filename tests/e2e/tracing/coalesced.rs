@@ -48,8 +48,8 @@ fn the_wait_of_a_coalesced_request_is_linked_to_the_fetch() {
     assert_eq!(wait.parent_id, request.span_id);
     assert_eq!(wait.links, [format!("{}-{}", trace_id(1), fetch.span_id)]);
     assert_eq!(request.attributes["headwater.cache"], "follow");
-    // The response to the leader's fetch ends the follower's wait, so the fetch started before the
-    // end of the wait.
+    // The follower waits until the leader's fetch has a response. The fetch must therefore start
+    // before the wait ends.
     assert!(fetch.start_ns < wait.end_ns && wait.end_ns <= request.end_ns);
     assert!(request.links.is_empty() && fetch.links.is_empty());
 }

@@ -28,8 +28,8 @@ fn open_folder(folder: &Path, replaces: bool) -> Result<CacheTiers, FatalError> 
     open_tiers(&settings, &Metrics::new(), replaces)
 }
 
-/// Mutation testing showed that no other test detects two faults: every error postpones the opening
-/// of the tier, or `is_unopened` returns a wrong result.
+/// Mutation testing showed that no other test detects two faults. In the first fault, every error
+/// postpones the opening of the tier. In the second fault, `is_unopened` returns a wrong result.
 #[test]
 fn only_a_folder_in_use_is_deferred_and_only_after_a_hand_over() {
     let folder = tempfile::tempdir().unwrap();

@@ -63,8 +63,8 @@ impl Edge {
     ///
     /// With `always_pass`, all requests bypass the cache during this time. Without `always_pass`,
     /// one request at a time may still lead a fetch, and a cacheable response of this fetch is
-    /// stored. `always_pass` is for large objects, because each such fetch would cost the origin a
-    /// whole response.
+    /// stored. `always_pass` is for large objects that the edge cannot cache. If the origin ignores
+    /// ranges, each fetch would request the whole object and discard the response.
     pub(crate) fn mark_unshareable(&self, key: &CacheKey, always_pass: bool) {
         let until = Instant::now() + EdgeSettings::UNSHAREABLE_TTL;
         self.insert_entry(key.clone(), CacheEntry::Unshareable { until, always_pass });

@@ -166,7 +166,8 @@ impl CacheDirectives {
     }
 }
 
-/// Keeps the shorter of two times. RFC 9111 section 4.2.1 permits this if a directive occurs twice.
+/// Keeps the shorter of two times. If a directive occurs twice, RFC 9111 section 4.2.1 recommends
+/// the first value or a stale response. The shorter value never exceeds the first value.
 fn keep_shorter(slot: &mut Option<Duration>, new: Duration) {
     *slot = Some(slot.map_or(new, |old| old.min(new)));
 }

@@ -40,7 +40,7 @@ impl EdgeCredentials {
     }
 
     /// Reads the files again while the program runs. Invalid files are ignored with a warning,
-    /// because one of the two files may not be completely written yet.
+    /// because the file of the certificate or of its key may not be completely written yet.
     ///
     /// # Errors
     /// [`FatalError::Cannot`] when the system cannot create a thread.

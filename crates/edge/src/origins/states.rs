@@ -19,7 +19,8 @@ pub struct OriginStatus {
     /// Address of a server that was found in DNS. Absent if the URL itself names the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// Current fraction of the requests that the origin normally gets, from 0 (suspended) to 1.
+    /// Share of requests that the origin gets now, as a fraction of its normal share. The value is
+    /// from 0 (suspended) to 1.
     pub share: f64,
     pub answers: u64,
     pub failures: u64,

@@ -112,8 +112,8 @@ impl Edge {
     /// fetch if no fetch is in progress, and is passed to the origin otherwise. The request never
     /// waits for another request's fetch.
     ///
-    /// Range requests and conditional requests are passed at once. The origin's responses to these
-    /// requests are smaller than the full response, which is probably not cacheable.
+    /// Range requests and conditional requests are passed at once. A fetch would request the full
+    /// response, which is larger and probably not cacheable.
     pub(super) async fn fetch_uncoalesced(
         self: &Arc<Edge>,
         worker: usize,
@@ -160,8 +160,7 @@ impl Edge {
                 };
                 return Some(Box::pin(self.pass(worker, facts, reason)).await);
             }
-            // A fetch for a URL never has these outcomes, because blocks are fetched under separate
-            // keys.
+            // Only fetches of blocks have these outcomes. Blocks are fetched under separate keys.
             FetchOutcome::Block(_) | FetchOutcome::ValidatorChanged => return None,
             FetchOutcome::Failed(error) => {
                 let outcome = role.miss_outcome(reason, None);

@@ -137,9 +137,9 @@ impl FileText<'_> {
             let first = errors.errors.first();
             let column = first.map_or(0, |error| usize::try_from(error.pos.1).unwrap_or(0));
             let why = first.map_or("invalid expression", |error| error.msg.as_str());
-            // The parser gives column 1 to the first character of the expression. `error_at` gives
-            // column 0 to the opening quotation mark before this character, so the two column
-            // numbers are equal.
+            // The parser counts columns from 1, starting at the first character of the expression.
+            // `error_at` counts from 0, starting at the quotation mark before that character. Both
+            // therefore use the same number for each character.
             self.error_at(value, column, why)
         })?;
         for name in program.references().variables() {

@@ -99,7 +99,7 @@ fn read_frames(stream: &mut TcpStream, until: impl Fn(&[RawFrame]) -> bool) -> V
 }
 
 /// Writes `bytes(0)`, `bytes(1)` and so on, up to `times` writes or until the edge closes the
-/// connection. The thread returns the number of successful writes.
+/// connection. Writes on a new thread, which returns the number of successful writes.
 fn flood_edge(
     stream: &TcpStream,
     times: u32,

@@ -141,7 +141,7 @@ pub struct RawClient {
     pub stream: TcpStream,
 }
 
-/// A response whose body has been decoded from its chunks.
+/// A response. If its body was chunked, `body` contains the decoded data.
 #[derive(Debug, Clone)]
 pub struct RawResponse {
     pub status: u16,

@@ -5,7 +5,7 @@ use crate::KEEP;
 use crate::support::{ScriptedOrigin, TestEdge, format_head};
 
 /// Returns `count` bytes from position `from`. Each value depends on its position, so that a test
-/// notices most displaced bytes.
+/// usually detects bytes at a wrong position.
 fn make_bytes(from: usize, count: usize) -> Vec<u8> {
     (from..from + count).map(|n| (n / 251 + n) as u8).collect()
 }

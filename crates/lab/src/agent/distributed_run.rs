@@ -32,9 +32,9 @@ struct DistributedRun<'a> {
     stop: &'a AtomicBool,
 }
 
-/// Executes a run. Completes `record`, including the agents that took part. Before this function
-/// returns, the agents stop everything that the run started. Lost agents stop everything without an
-/// order.
+/// Executes a run. Adds the measurements and the participating agents to `record`. Before this
+/// function returns, the agents stop everything that the run started. Lost agents stop everything
+/// without an order.
 ///
 /// # Errors
 /// The run failed or was stopped.

@@ -25,8 +25,8 @@ const ROLL: Duration = Duration::from_millis(500);
 const MUSTER: Duration = Duration::from_secs(30);
 /// Number of round trips that measure an agent's clock. Only the shortest round trip is used.
 const TRIPS: usize = 9;
-/// Time limit for short orders. For a long order, this time is added to the time limits of its
-/// sinks.
+/// Time limit for short orders. For `WarmUp` and `Measure`, this time is added to the time limits
+/// of the sinks.
 pub(super) const SOON: Duration = Duration::from_secs(10);
 
 /// All agents that serve an experiment. Dropping this value releases the agents.
@@ -140,9 +140,9 @@ impl AgentFleet {
         })
     }
 
-    /// Returns all free agents with their clock offsets, sorted by name. Waits for missing agents,
-    /// but not for agents that were lost before, because otherwise each remaining run would wait in
-    /// vain.
+    /// Returns all free agents with their clock offsets, sorted by name. If too few agents have
+    /// joined, waits for more agents. Does not wait for lost agents, because they would delay each
+    /// remaining run.
     ///
     /// # Errors
     /// There are too few agents, two agents have the same name, or an agent has another version

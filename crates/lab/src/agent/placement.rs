@@ -15,8 +15,8 @@ pub(super) struct AgentPlacement {
     pub(super) shares: BTreeMap<usize, AgentShare>,
 }
 
-/// Places that are assigned to the same agents. A group contains either one place, or places that
-/// links connect directly or through other places.
+/// Places that are assigned to the same agents. A group contains either one place, or several
+/// places that are connected by links, directly or through other places.
 #[derive(Debug, Default)]
 struct PlacementGroup {
     places: BTreeSet<String>,

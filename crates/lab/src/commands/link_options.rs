@@ -58,7 +58,7 @@ pub const SHAPE: &[Setting] = &[
 pub fn read_link_shape(layers: &SettingLayers) -> Result<LinkShape, UsageError> {
     let wrong = |error: LinkSettingError| {
         let (key, fault) = (error.key, error.fault.to_string());
-        // `with` adds the setting's value and the origin of this value to the error message.
+        // `parse_setting` adds the setting's value and its source to the error message.
         let described = layers.parse_setting::<()>(key, |_| Err(fault.clone()));
         described
             .err()

@@ -113,7 +113,7 @@ pub(super) fn run_index_command(flags: &ArgMatches) -> Result<ExitCode, CommandE
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes all formats of the report after a run. Prints a summary and the path of the HTML page.
+/// Writes all formats of the report for `lab run`. Prints a summary and the path of the HTML page.
 pub(super) fn report_results(
     plan: &RunPlan,
     text: &str,
@@ -148,7 +148,7 @@ fn write_report(report: &ExperimentReport, dir: &Path) -> Result<(), CommandErro
 
 fn write_illustrated(report: &ExperimentReport, dir: &Path) -> Result<(), CommandError> {
     let plots = dir.join("plots");
-    // Removes old images, because the new report may not contain their plots.
+    // Removes old images, because some of their plots may be missing from the new report.
     match std::fs::remove_dir_all(&plots) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             return Err(FileError::new(&plots, error).into());

@@ -95,7 +95,7 @@ pub(crate) fn parse_workflow(text: &str) -> Result<Value, Vec<NbmpFault>> {
     }
 }
 
-/// Returns the names of the functions that a workflow description need not describe.
+/// Returns the names of the functions that workflow descriptions may use without describing them.
 pub(crate) fn known_functions() -> Vec<&'static str> {
     let built_in = built_in_functions().keys().map(String::as_str);
     built_in.chain(OWN_FUNCTIONS).collect()

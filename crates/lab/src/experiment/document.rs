@@ -198,8 +198,8 @@ pub struct NoiseBounds {
     pub steal: Option<Spanned<String>>,
 }
 
-/// A quantity of selected arms, either alone or as a ratio to the quantity of other arms in the
-/// same rounds. An expectation with bounds is a claim.
+/// A measured quantity in selected arms, either alone or as a ratio to the same quantity in other
+/// arms and the same rounds. An expectation with bounds is a claim.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Expectation {

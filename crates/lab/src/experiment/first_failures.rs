@@ -37,8 +37,8 @@ impl FirstFailures {
     }
 
     /// Records the first attempt of an arm. `failure` is the reason why the attempt failed. It is
-    /// `None` if the attempt succeeded, or if a retry without any correction may succeed. Returns
-    /// whether all first attempts so far failed in the same way.
+    /// `None` if the attempt succeeded. It is also `None` if the cause may be temporary, so that a
+    /// retry may succeed. Returns whether all first attempts so far failed in the same way.
     pub(super) fn record_first_attempt(&self, failure: Option<&str>) -> bool {
         let Ok(mut state) = self.state.lock() else {
             return false;

@@ -10,7 +10,8 @@ use std::path::PathBuf;
 /// The place of all functions and sinks that are not at the end of a link.
 pub(crate) const DEFAULT_PLACE: &str = "here";
 
-/// The context in which a command runs, in addition to the document and the arm.
+/// The context of a command. The context, the document and the arm determine the values of the
+/// command's placeholders.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RunContext<'a> {
     /// Place of the command as written in the document; `None` if the document gives no place.
@@ -38,7 +39,7 @@ pub(crate) struct AgentShare {
 }
 
 impl<'a> RunContext<'a> {
-    /// Creates a context for checks before the deployment.
+    /// Creates a context without a deployment, for checks and for the commands in reports.
     pub(super) fn before_deployment(place: Option<&'a str>, port: Option<u16>) -> RunContext<'a> {
         RunContext {
             place,

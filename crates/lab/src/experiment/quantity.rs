@@ -359,7 +359,7 @@ mod tests {
             assert_eq!(values[0], values[1], "{text}");
         }
         // The 99th percentile of the merged counts is 990. The mean of the parts' 99th percentiles
-        // would be 747.
+        // would be 745.
         let value = |text| {
             QuantityLocator::parse_locator(text)
                 .unwrap()

@@ -170,8 +170,8 @@ impl CleanupDuty {
         };
         let names = processes.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
         let pids = names.filter_map(|name| Pid::from_raw(name.parse().ok()?));
-        // Opens a pidfd of each process before the check. If the process ID is reused, the later
-        // signal cannot reach an unchecked process.
+        // Opens a pidfd of each process before the check. If the process ID is reused after the
+        // check, the signal cannot reach the new process.
         let held = pids.filter_map(|pid| Some((pid, pidfd_open(pid, PidfdFlags::empty()).ok()?)));
         held.filter(|(pid, _)| self.has_process(*pid)).collect()
     }

@@ -7,7 +7,8 @@ use serde::Serialize;
 /// hour.
 const MOST_US: u64 = 3_600_000_000;
 
-/// Percentiles of the actual minus the scheduled delivery time of packets, in microseconds.
+/// Percentiles of the lateness of packets, in microseconds. The lateness is the actual delivery
+/// time minus the scheduled delivery time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct LatenessPercentiles {
     /// Median.

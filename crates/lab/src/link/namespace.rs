@@ -100,7 +100,7 @@ pub(crate) fn enter_network(file: &File) -> io::Result<()> {
 /// Checks whether links can be created on this machine.
 ///
 /// # Errors
-/// The capability is missing; the error contains the cause.
+/// Links cannot be created; the error contains the cause.
 pub fn check_links_available() -> Result<(), UnavailableError> {
     let make =
         || NetworkNamespace::new()?.run_in_namespace(|| system_calls::open_tun("probe").map(drop));
@@ -111,7 +111,7 @@ pub fn check_links_available() -> Result<(), UnavailableError> {
 /// mark, the agent could not find and end these processes.
 ///
 /// # Errors
-/// The capability is missing; the error contains the cause.
+/// Processes cannot be marked; the error contains the cause.
 #[cfg(feature = "nats")]
 pub(crate) fn check_process_marking_available() -> Result<(), UnavailableError> {
     NetworkNamespace::with_host_network()

@@ -44,10 +44,10 @@ enum NetemError {
     Statistics(#[from] serde_json::Error),
 }
 
-/// Checks whether this kernel has netem and tbf, and whether `ip` and `tc` are installed.
+/// Checks whether this kernel has netem and tbf, and whether `tc` is installed.
 ///
 /// # Errors
-/// A tool, a kernel module or a permission is missing.
+/// `tc`, a kernel module or a permission is missing.
 pub fn check_netem_available() -> Result<(), UnavailableError> {
     let probe = || {
         let inside = NetworkNamespace::new()?;

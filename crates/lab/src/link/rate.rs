@@ -47,7 +47,7 @@ pub enum RateTraceLineFault {
 
 const SECOND_NS: u128 = 1_000_000_000;
 
-/// A rate in bits per second of IP packets.
+/// A rate in bits per second, which counts all bits of the IP packets.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkRate {

@@ -188,8 +188,8 @@ const MODE: DescriptorField = define_field("mode", May, OneOf(&["push", "pull"])
 const COMPLETION: DescriptorField = define_field("completion-timeout", May, COUNT);
 
 const MEDIA: [DescriptorField; 16] = [
-    // At the lenient level, `graph.rs` requires this field for streams only, because input and
-    // output restrictions often lack the field.
+    // The input and output restrictions of connections have the same fields as streams, but often
+    // lack this field. At the lenient level, only `graph.rs` requires the field, for streams only.
     define_field("stream-id", Strict, NonEmptyText),
     define_field("name", Strict, Text),
     define_field("keywords", Strict, TEXTS),
@@ -209,8 +209,8 @@ const MEDIA: [DescriptorField; 16] = [
 ];
 
 const METADATA: [DescriptorField; 14] = [
-    // At the lenient level, `graph.rs` requires this field for streams only, because input and
-    // output restrictions often lack the field.
+    // The input and output restrictions of connections have the same fields as streams, but often
+    // lack this field. At the lenient level, only `graph.rs` requires the field, for streams only.
     define_field("stream-id", Strict, NonEmptyText),
     define_field("name", Strict, Text),
     define_field("keywords", Strict, TEXTS),

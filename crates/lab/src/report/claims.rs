@@ -9,8 +9,8 @@ use crate::experiment::{Arm, RunPlan};
 use serde::{Deserialize, Serialize};
 use stats::PairedRatio;
 
-/// The result of an expectation for one combination of values of the other variables. The other
-/// variables are the variables that the key `of` of the expectation does not contain.
+/// The result of an expectation for one cell. A cell is a combination of values of the variables
+/// that the key `of` of the expectation does not contain.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ClaimResult {
     /// The claim as a sentence.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct ReportedCommand {
     /// Kind and name of the component, such as `function origin`, `sink viewers` or `source film`.
     pub of: String,
-    /// Place in which the command runs, if links define places.
+    /// Place in which the command runs, if the document has places.
     pub at: Option<String>,
     /// The shell command. For a source without a command, this is the path of the source's media.
     pub run: String,

@@ -7,7 +7,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The JSON form of a number, which must not be negative infinity.
+/// The JSON form of a number. The number must not be negative infinity, which would become `null`.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(super) enum JsonNumber {
@@ -85,7 +85,7 @@ pub(super) fn serialize<T: JsonRepresentable, S: Serializer>(
 /// Reads numbers from their JSON form.
 ///
 /// # Errors
-/// The input is neither a number nor the word `infinity`.
+/// The input does not have the JSON form of `T`.
 pub(super) fn deserialize<'de, T: JsonRepresentable, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {

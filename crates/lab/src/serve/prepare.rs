@@ -140,8 +140,8 @@ pub(super) fn prepare_workflow(
 /// JSONPath of a task's members in the workflow that [`workflow_of_task`] builds.
 const TASK_PREFIX: &str = "$.processing['function-restrictions'][0]";
 
-/// Converts a task to a workflow with one client. The task's parameters configure the client, and
-/// the task's variables are the quantities that the client measures.
+/// Converts a task to a workflow with one measuring function. The task's parameters configure this
+/// function, and the task's variables are the quantities that the function measures.
 fn workflow_of_task(task: &Value) -> Value {
     let general = task.get("general").cloned().unwrap_or_default();
     let text = |name: &str| {

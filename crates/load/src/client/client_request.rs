@@ -79,7 +79,8 @@ impl ClientRequest {
 pub enum ConnectionReuse {
     /// The connection was opened for this request.
     New,
-    /// The connection was idle in the pool.
+    /// The connection was in the pool. An HTTP/2 connection in the pool can have other requests in
+    /// flight.
     Reused,
 }
 

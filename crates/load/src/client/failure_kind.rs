@@ -26,7 +26,7 @@ pub enum FailureKind {
     Tls,
     /// The connection was reset.
     Reset,
-    /// The connection was closed before the response started.
+    /// The connection was closed before the response head was complete.
     Closed,
     /// The response head is not valid HTTP, or there are too many interim responses.
     Head,
@@ -36,7 +36,7 @@ pub enum FailureKind {
     Timeout,
     /// The response started but did not finish in time.
     BodyTimeout,
-    /// The body was shorter than declared.
+    /// The connection was closed before the body was complete.
     Truncated,
     /// The body's chunks are malformed.
     Chunk,

@@ -12,8 +12,8 @@ use url::Url;
 /// Maximum number of interim responses (1xx) before the final response.
 const INTERIM_MAX: u32 = 16;
 
-/// Minimum length of the rest of a chunk that is discarded separately, in bytes. A shorter rest is
-/// read together with the chunk framing.
+/// Minimum number of missing bytes of a chunk for which the kernel discards these bytes. Fewer
+/// missing bytes are read together with the chunk framing.
 const SKIP_MIN: u64 = 8 << 10;
 
 /// An encoded request.

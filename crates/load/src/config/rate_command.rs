@@ -204,8 +204,8 @@ fn run_load(input: &RunInput) -> Result<Option<RunResult>, CommandError> {
     Ok(Some(run))
 }
 
-/// Describes a run. The description contains the targets as the user typed them. For an argument
-/// that names a file, the description contains the URLs in this file.
+/// Describes a run. The description contains the targets as the user typed them, except names of
+/// files. If an argument names a file, the description also contains the URLs of all targets.
 fn describe_run(plan: &RateRunPlan, words: &[String]) -> RunFacts {
     let mut run = RunResult::default();
     let typed = words.iter().map(String::as_str);

@@ -1,8 +1,8 @@
 //! Defaults of common players, from the documentation and source code of these players.
 //!
 //! A preset sets the bitrate rule, the start level, the buffer thresholds, the rule for abandoning
-//! segments, and how far audio is buffered ahead of video. Real players also need start-up time in
-//! the browser, which presets do not include.
+//! segments, and how far audio and video are buffered ahead of each other. Real players also need
+//! start-up time in the browser, which presets do not include.
 
 use super::abr::AbandonRule;
 use super::viewer::{StartLevel, TrackSync};
@@ -16,16 +16,16 @@ pub struct PlayerPreset {
     pub rule: &'static str,
     /// Maximum length of the buffered media, in seconds.
     pub buffer_max_s: f64,
-    /// Seconds that each track must buffer before playback starts. Each track needs at least one
-    /// segment.
+    /// Seconds of video and audio that must be buffered before playback starts. At least one
+    /// segment of each must be buffered.
     pub start_s: f64,
-    /// Seconds that each track must buffer before playback resumes after a stall.
+    /// Seconds of video and audio that must be buffered before playback resumes after a stall.
     pub resume_s: f64,
     /// The level of the first segment.
     pub start_level: StartLevel,
     /// The rule by which a slow segment is abandoned.
     pub abandon: AbandonRule,
-    /// Limit on audio that is buffered ahead of video.
+    /// Limit on how far audio and video are buffered ahead of each other.
     pub track_sync: TrackSync,
 }
 

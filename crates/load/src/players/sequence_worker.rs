@@ -14,7 +14,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Maximum number of consecutive failed requests for segments. After one more failure, the worker
-/// waits one second and restarts the title. The failure of a document has the same effect at once.
+/// waits one second and restarts the title. If a document cannot be fetched or parsed, the worker
+/// does this after the first failure.
 const FAILURES_MAX: u32 = 3;
 
 /// A worker that fetches the segments of a title in sequence.
@@ -179,8 +180,8 @@ impl SequenceTrack {
         Some((self.purpose, resource, DocumentFormat::Discard))
     }
 
-    /// Appends the segments of a fetched document. Then appends the segments that the manifest
-    /// itself lists directly after this document.
+    /// Appends the segments of a fetched document. Then appends the segments of the next sources,
+    /// up to the next source that must be fetched.
     fn add_segments(&mut self, segments: &SegmentList) -> media::Result<()> {
         let mut all = self
             .segments

@@ -58,8 +58,8 @@ pub struct RenditionSource {
     pub bps: f64,
     /// All segments, if no other document must be fetched to list them.
     pub known: Option<Arc<SegmentList>>,
-    /// The documents that list the segments, in order. Segments that the manifest lists between
-    /// these documents are included. Empty if `known` is set.
+    /// The documents that list the segments, in order. Segments that the manifest itself lists are
+    /// separate entries of this list. Empty if `known` is set.
     pub segment_sources: Vec<SegmentSource>,
 }
 

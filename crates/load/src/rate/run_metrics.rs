@@ -1,4 +1,4 @@
-//! Prometheus metrics of a running load test, updated as each request ends.
+//! Prometheus metrics of a load test, updated while the test runs.
 
 use super::RequestKind;
 use crate::client::FailureKind;

@@ -205,7 +205,8 @@ impl SlotRunner {
         };
         let mut idle = self.links[prepared.origin].take();
         // On an open connection, the request is sent at once. Therefore, the time of sending is the
-        // time at which the slot started the request. `done.end` still contains this time.
+        // time at which the slot started the request. Until the request ends, `done.end` contains
+        // this start time.
         done.sent = idle.is_some().then_some(done.end);
         loop {
             let fresh = idle.is_none();

@@ -39,7 +39,7 @@ pub(crate) struct RateThreadReport {
     pub(crate) last: bool,
 }
 
-/// The statistics of one thread, which are updated when a request ends.
+/// The statistics of one thread, which are updated when a request is due, starts or ends.
 pub(super) struct RateThreadStats {
     pub(super) report: Box<RateThreadReport>,
     /// Statistics of the whole run, by index of the URL group.
@@ -77,8 +77,8 @@ impl RateThreadStats {
         report
     }
 
-    /// Returns the final report, with the statistics since the last report. The report also
-    /// contains the statistics of the whole run by URL group.
+    /// Returns the final report, with the statistics since the previous report. The final report
+    /// also contains the statistics of the whole run by URL group.
     pub(super) fn take_last_report(&mut self, thread: usize, second: u64) -> Box<RateThreadReport> {
         let mut report = self.take_report(thread, second);
         report.url_groups = std::mem::take(&mut self.url_groups);

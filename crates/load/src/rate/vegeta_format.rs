@@ -90,7 +90,8 @@ pub enum RequestLineError {
 #[error("invalid SHA-256; use 64 hexadecimal digits")]
 pub struct InvalidSha256;
 
-/// Parses a request file. A line that starts with `@` names a file, and `body` reads this file.
+/// Parses a request file. A line that starts with `@` contains the path of a file with the request
+/// body, and `body` reads this file.
 ///
 /// # Errors
 /// The file contains no request, too many requests, or a malformed line.

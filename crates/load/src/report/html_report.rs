@@ -15,8 +15,8 @@ const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
 const VIEWERS: &str = include_str!("../players/page.js");
-/// A script that draws static SVG images with the interface of uPlot. The script replaces uPlot if
-/// uPlot is missing.
+/// A script that has the same interface as uPlot and draws static SVG images. The script replaces
+/// uPlot if uPlot is missing.
 const STATIC_PLOTS: &str = include_str!("page/static_plots.js");
 
 // Defines `UPLOT`, which contains the script and the style of uPlot. `UPLOT` is `None` if

@@ -139,8 +139,8 @@ fn result_from_hdr_log(bytes: &[u8]) -> Result<RunResult, ResultFileCause> {
             _ => {
                 cell.requests += times.count();
                 cell.from_due.merge(&times);
-                // The log does not contain requests that were never sent, so `due` does not include
-                // these requests.
+                // The log does not contain the requests in `RunResult::unsent`, so `due` does not
+                // include these requests.
                 step.due += if facts.closed_loop { 0 } else { times.count() };
             }
         }

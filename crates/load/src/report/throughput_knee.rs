@@ -3,7 +3,7 @@
 use crate::result::{RunResult, SecondStats, StepResult};
 use serde::Serialize;
 
-/// Number of periods into which a profile without steps is divided.
+/// Maximum number of periods into which a profile without steps is divided.
 const BINS: usize = 20;
 
 /// The offered load and the achieved throughput of a step or a period.
@@ -15,8 +15,8 @@ pub struct LoadPoint {
     pub achieved_per_s: f64,
     /// Tail latency from the due time, in milliseconds. All points use the same quantile, which is
     /// the highest quantile with enough samples in every step or every second. For a step, the
-    /// quantile is computed over all requests of the step. For a period, it is computed for each
-    /// second, and this is the largest of these values.
+    /// quantile is computed over all requests of the step. For a period, the quantile is computed
+    /// for each second, and `tail_ms` is the largest of these values.
     pub tail_ms: f64,
     /// Whether this point is the first point beyond the knee.
     pub knee: bool,

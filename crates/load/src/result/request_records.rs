@@ -53,8 +53,8 @@ pub struct RequestRecord {
 
 /// Maximum length of the URL in a record, in bytes. The rest of a longer URL is cut off.
 const URL_BYTES_MAX: usize = 8 << 10;
-/// Maximum length of a line, in bytes. A line has room for a URL whose characters are all escaped,
-/// and for 300 bytes of other fields.
+/// Maximum length of a line, in bytes. A line has room for a URL whose bytes are all escaped (6
+/// bytes for each byte), and for 16 KiB of other fields.
 const LINE_BYTES_MAX: u64 = 8 * URL_BYTES_MAX as u64;
 
 impl RequestRecord {

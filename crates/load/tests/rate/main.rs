@@ -97,8 +97,9 @@ fn the_open_loop_shows_a_frozen_server_in_its_quantiles() {
     let near = |found: f64, expected: f64| (found - expected).abs() <= expected * 0.001 + 0.002;
     assert_eq!(open.count(), 10_000);
     for (q, expected) in [(0.9, 1010.0), (0.99, 9110.0), (0.999, 9920.0)] {
-        // `expected` is the latency one rank above the quantile. Latencies at adjacent ranks differ
-        // by 9 ms, because requests are due every 10 ms but are served every 1 ms after the freeze.
+        // In the sorted latencies, `expected` is the value after the quantile. Latencies at
+        // adjacent ranks differ by 9 ms, because requests are due every 10 ms but are served every
+        // 1 ms after the freeze.
         let found = open.quantile_ms(q);
         assert!(
             (found - expected).abs() < 12.0 + expected * 0.001,

@@ -10,7 +10,7 @@ pub struct Trun<'a> {
     /// Number of samples.
     pub sample_count: u32,
     /// Offset of the sample data, relative to the base of the track fragment. If `None`, the data
-    /// follows the data of the previous run. In the first run, the data then starts at the base.
+    /// follows the data of the previous run, or starts at the base if there is no previous run.
     pub data_offset: Option<i32>,
     /// Flags of the first sample, which replace the default flags.
     pub first_sample_flags: Option<u32>,

@@ -132,9 +132,8 @@ pub struct AudioFormat {
     pub audio_specific_config: Vec<u8>,
 }
 
-/// Audio codings, distinguished by their framing. The coding decides the audio group of a
-/// rendition. The coding also decides whether the rendition can be sent in a transport stream or as
-/// packed audio.
+/// Audio codings. The coding determines the form in which a rendition is sent as packed audio. Opus
+/// and FLAC have no such form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AudioCoding {
     /// AAC of any profile.

@@ -1,4 +1,4 @@
-//! Opus in Opus entries: `OpusSpecificBox` ("Encapsulation of Opus in ISO Base Media File
+//! Opus in `Opus` entries: `OpusSpecificBox` ("Encapsulation of Opus in ISO Base Media File
 //! Format", 4.3.2).
 
 use super::ac3::build_audio_codec;

@@ -31,8 +31,9 @@ pub fn parse_vp9_entry(entry: &VisualSampleEntry<'_>) -> Result<Codec> {
         full_range,
     };
     let mut string = format!("vp09.{profile:02}.{level:02}.{depth:02}");
-    // The optional fields are all present or all absent. Absent fields mean 4:2:0 and BT.709.
-    // Unspecified colour (2, 2, 2) counts as BT.709, because players also assume BT.709.
+    // The optional fields of the codec string are all present or all absent. Absent fields mean
+    // 4:2:0 and BT.709. Unspecified colour (2, 2, 2) counts as BT.709, because players also assume
+    // BT.709.
     let plain = matches!((primaries, transfer, matrix), (1, 1, 1) | (2, 2, 2));
     if !plain || full_range || chroma > 1 {
         string += &format!(".{chroma:02}.{primaries:02}.{transfer:02}.{matrix:02}");

@@ -25,8 +25,9 @@ impl Default for ColumnValues {
     }
 }
 
-/// Returns whether `values` values in `runs` runs should be stored as runs. Runs are compact if
-/// they are much fewer than the values, or so few that their memory does not matter.
+/// Returns whether a list of `values` values should be stored as runs, if the list has `runs` runs
+/// of equal values. Runs are compact if they are much fewer than the values, or so few that their
+/// memory does not matter.
 pub(super) fn are_runs_compact(runs: usize, values: usize) -> bool {
     runs <= 16 + values / 8
 }

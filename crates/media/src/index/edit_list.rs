@@ -199,7 +199,7 @@ impl EditWindow {
         let move_from = |start| move_hidden_pictures(&samples, first..end, start, timescale);
         // If the hidden pictures do not fit at the start of the edit, moves them to time zero of
         // the film, before the empty edits. In an index MP4, no empty edit precedes an edit with
-        // `media_start` above 0, so the start of the edit is time zero.
+        // `media_start` above 0, so both positions are the same.
         let moved = if is_video && window.media_start > 0 {
             move_from(start).or_else(|| move_from(start - window.empty_lead))
         } else {

@@ -71,7 +71,7 @@ pub(super) struct IncrementalHash {
 }
 
 impl IncrementalHash {
-    /// Creates a hash that adds the bytes of `range` to `hash`.
+    /// Creates a hash that continues `hash` with the bytes of `range`.
     pub fn new(hash: FingerprintHasher, range: Range<usize>) -> IncrementalHash {
         let done = range.start;
         IncrementalHash {

@@ -81,7 +81,7 @@ pub(super) fn move_hidden_pictures(
 }
 
 /// The hidden pictures and the first two visible pictures. A picture is given as its presentation
-/// time in ticks and its sample number.
+/// time in ticks and its sample number; the second visible picture only as its presentation time.
 struct HiddenPictures {
     hidden: Vec<(i64, u32)>,
     first: (i64, u32),
@@ -194,8 +194,8 @@ mod tests {
 
     #[test]
     fn pictures_stay_where_no_instant_is_short_enough() {
-        // Each picture lasts one tick, so a hidden picture does not fit before the second visible
-        // picture.
+        // Each picture lasts one tick, so the hidden picture and the first visible picture do not
+        // both fit before the second visible picture.
         let rows = [(1, 0, 9, true), (1, 0, 9, false), (1, 0, 9, false)];
         let samples = build_track(build_avc_test_codec(640, 360), 25, 0, &rows).samples;
         assert!(move_hidden_pictures(&samples, 0..3, 1, 25).is_none());

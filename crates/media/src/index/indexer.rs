@@ -46,8 +46,8 @@ const FIRST_BOX_NAMES: [&[u8; 4]; 18] = [
 /// [`Indexer::needed_range`] returns `None`. Then call [`Indexer::finish`].
 ///
 /// A file with a small `moov` at its start takes one read. A file with a larger `moov`, or with a
-/// `moov` at the end, takes one more read. Each large fragment takes one read, and several small
-/// fragments share one read.
+/// `moov` at the end, takes one more read, or two if more than 16 MiB follow the media. Each large
+/// fragment takes one read, and several small fragments share one read.
 #[derive(Debug)]
 pub struct Indexer {
     file_len: u64,
@@ -346,8 +346,8 @@ impl Indexer {
         .min(left)
     }
 
-    /// Returns whether zero bytes follow the last box. Without this check, the zero bytes would be
-    /// parsed as a nameless box that extends to the end of the file.
+    /// Returns whether bytes with the value 0 follow the last box. Without this check, the zero
+    /// bytes would be parsed as a nameless box that extends to the end of the file.
     fn is_zero_padding(&self, header: &BoxHeader) -> bool {
         self.movie.is_some() && header.name == [0; 4] && self.unparsed_bytes().starts_with(&[0; 8])
     }

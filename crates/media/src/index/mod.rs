@@ -99,7 +99,8 @@ pub struct Track {
     pub codec: Codec,
     /// The samples that the edit list keeps. Never empty. Decode times start at 0.
     pub samples: SampleTable,
-    /// Presentation time of decode time 0, in ticks, with the edit list applied.
+    /// Presentation time, with the edit list applied, of a sample whose decode time and composition
+    /// offset are 0, in ticks.
     ///
     /// A sample is shown at `dts + composition_offset + presentation_offset`. The value is negative
     /// if the track starts with priming samples, and positive if the track starts late.

@@ -1,5 +1,5 @@
-//! Parses the `moov` box, which contains the tracks of the film and all samples that are not in
-//! fragments.
+//! Parses the `moov` box, which describes the tracks of the film and lists all samples that are not
+//! in fragments.
 
 use super::early_parsed_tracks::EarlyParsedTracks;
 use super::left_out::{describe_track, may_be_video};
@@ -95,7 +95,8 @@ impl MovieDraft {
         Ok(movie)
     }
 
-    /// Refuses the film if its broken tracks leave no track at all, or no video track.
+    /// Refuses the film if a track is broken and no usable track remains. Also refuses the film if
+    /// the broken track is or may be video, and no usable video track remains.
     fn check_usable_tracks_remain(&mut self) -> Result<()> {
         let has_video = self.drafts.iter().any(|draft| draft.is_video);
         let fault = match self.drafts.is_empty() {

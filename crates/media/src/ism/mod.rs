@@ -155,7 +155,7 @@ mod tests {
                 .collect();
             assert_eq!(parse_server_manifest(&bytes).unwrap(), expected);
         }
-        // FFmpeg's manifests name no file, because they describe the live stream itself.
+        // FFmpeg's manifests of live streams name no file, because they describe the stream itself.
         let live = r#"<smil xmlns="http://www.w3.org/2001/SMIL20/Language"><body><switch>
             <video systemBitrate="1"><param name="trackID" value="1"/></video></switch></body></smil>"#;
         assert!(parse_server_manifest(live.as_bytes()).is_err());

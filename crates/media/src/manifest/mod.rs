@@ -19,7 +19,7 @@ mod track_facts;
 /// Format of the text segments of HLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HlsTextForm {
-    /// WebVTT whose `X-TIMESTAMP-MAP` uses the clock of media in this container.
+    /// WebVTT. Its `X-TIMESTAMP-MAP` contains a time on the clock of this media container.
     WebVtt(SegmentFormat),
     /// IMSC in CMAF.
     Imsc,

@@ -23,12 +23,12 @@ const FTYP: &[u8; 24] = b"\0\0\0\x18ftypisom\0\0\x02\0isommp41";
 /// Writes an index MP4, which contains the tables of `index`. Its `dref` box contains the name of
 /// the media file (ISO/IEC 14496-12, 8.7.2).
 ///
-/// For fragmented sources too, the samples are listed in plain sample tables, not in fragments.
-/// [`crate::index::Indexer::take_references`] reads the file, and the same index can be built from
-/// the result.
+/// The samples are listed in plain sample tables, even if the source is fragmented. The same index
+/// can be built from the references that [`crate::index::Indexer::take_references`] returns for
+/// this file.
 ///
 /// # Errors
-/// `Unsupported` if no movie timescale expresses the delays of all tracks exactly.
+/// `Unsupported` if no movie timescale expresses the edit lists of all tracks exactly.
 pub fn write_index_mp4(index: &Index, media: &str) -> Result<Vec<u8>> {
     let location = DataReference::External(media.to_owned());
     let tracks = || index.tracks.iter().chain(&index.text_tracks);

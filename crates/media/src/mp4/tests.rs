@@ -186,7 +186,7 @@ proptest! {
         let index = Arc::new(index);
         let files = if two_files { vec![index.clone(), index.clone()] } else { vec![index.clone()] };
         let made = ProgressiveMp4::new(&files).unwrap();
-        // Each element stands for one byte of media, and is the offset of this byte in the source.
+        // Lists the media bytes of the new file in order, each as its offset in the source.
         let origin: Vec<u64> = made.source_ranges.iter().flat_map(|(_, range)| range.clone()).collect();
         prop_assert_eq!(made.len, (made.head.len() + origin.len()) as u64);
         let mut file = made.head.clone();

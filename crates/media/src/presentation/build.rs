@@ -203,8 +203,8 @@ impl ShiftedTrack<'_> {
     ///
     /// The decode times of the returned key frames rise. A returned key frame and all samples
     /// decoded after it are presented later than the previous returned key frame. Therefore,
-    /// segments do not overlap. At least one of these samples is presented before the end of the
-    /// track.
+    /// segments do not overlap. At least one sample from a returned key frame on is presented
+    /// before the end of the track.
     fn find_key_frames(&self) -> (KeyFrameTimes, Vec<u32>) {
         let samples = &self.served.track.samples;
         let keys: Vec<u32> = samples
@@ -248,7 +248,7 @@ impl ShiftedTrack<'_> {
             .for_each(|time| self.cut_near(*time, &mut cuts));
         let lag = i64::from(self.served.presentation_lag());
         // With a broken composition offset, a sample may be presented years after all samples are
-        // decoded. The end of the decode times therefore limits the number of cuts.
+        // decoded. The time at which decoding ends therefore also limits the number of cuts.
         let decoded = self.served.track.samples.total_duration() as i64;
         let end = self.end_nanos().min(self.served_nanos(decoded + lag));
         let end = end - target_ns / segment_grid::TAIL_DIVISOR;

@@ -147,17 +147,17 @@ impl Presentation {
             .checked_sub(1)
     }
 
-    /// Returns the longest time from one trick-play key frame to the next. `None` if the rendition
-    /// has no leading pictures, because the time then never exceeds the duration of the longest
-    /// segment.
+    /// Returns the longest time from one trick-play key frame to the next. Returns `None` if the
+    /// rendition has no leading pictures, because no time between key frames is then longer than
+    /// the longest segment.
     pub(super) fn longest_key_frame_interval(&self, rendition: &Rendition) -> Option<Time> {
         if !rendition.has_leading_pictures {
             return None;
         }
         let ends = self.key_frames(rendition).skip(1).chain([u32::MAX]);
         let mut from = self.segment_start(rendition, 0);
-        // Like the listed duration of the first segment, the listed duration of the first key frame
-        // includes the delay after the earliest rendition.
+        // As in the first segment, the listed duration of the first key frame includes the time
+        // from the earliest rendition's start to this rendition's start.
         let mut lead = self.listed_lead_ticks(rendition);
         let lengths = ends.map(|end| {
             let until = self.presentation_time(rendition, end);

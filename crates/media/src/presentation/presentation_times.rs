@@ -18,8 +18,8 @@ const STEP_SAMPLES: u32 = 64;
 /// this sample on. `starts` must be ascending. The returned times never decrease, but adjacent
 /// times may be equal.
 ///
-/// If a returned time is less than the next one, the sample with this presentation time is between
-/// the two starts.
+/// If a returned time is less than the next returned time, the sample with this time comes before
+/// the next start in decode order.
 pub(super) fn earliest_presentation_times(samples: &SampleTable, starts: &[u32]) -> Vec<i64> {
     let nexts = starts.iter().skip(1).copied().chain([samples.len()]);
     let offset_min = samples.composition_offset_min();
@@ -44,8 +44,8 @@ pub(super) fn earliest_presentation_after(samples: &SampleTable, first: u32) -> 
     )
 }
 
-/// Returns the earliest presentation time of the samples from `start` to `end`. Stops as soon as no
-/// later sample can be presented earlier.
+/// Returns the earliest presentation time of the samples from `start` to `end`. Stops when the
+/// smallest composition offset rules out an earlier presentation time for all remaining samples.
 fn earliest_presentation_between(
     samples: &SampleTable,
     start: u32,

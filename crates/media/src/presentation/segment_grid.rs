@@ -136,7 +136,8 @@ fn build_grid(keys: &[KeyFrameTimes], members: &[usize], target_ns: i64) -> Segm
             .find(common);
         let nearest = earlier.into_iter().chain(later).min_by_key(distance);
         // There is no further cut if the end of the rendition is closer to `target_time` than the
-        // key frame. A last segment of about the target length is therefore not divided.
+        // key frame `nearest` is. A last segment of about the target length is therefore not
+        // divided.
         let before_end = |key: &usize| distance(key) <= lead.end.abs_diff(target_time);
         let Some(next) = nearest.filter(before_end) else {
             break;

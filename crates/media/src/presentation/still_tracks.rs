@@ -10,9 +10,9 @@ use crate::index::LeftOutTrack;
 /// A video track is a rendition if it has at least this many pictures per second of the film's
 /// duration.
 const PICTURES_PER_SECOND_MIN: u128 = 5;
-/// Maximum ratio of the largest picture count of all video tracks to the picture count of a
-/// rendition. The limit applies only to tracks with fewer than `PICTURES_PER_SECOND_MIN` pictures
-/// per second.
+/// A slow video track is left out if its picture count times this factor is less than the picture
+/// count of another video track. A slow track has fewer than `PICTURES_PER_SECOND_MIN` pictures per
+/// second.
 const PICTURE_RATIO_MAX: u128 = 8;
 
 /// Moves the video tracks of stills to `left_out`, if the title also has moving video.

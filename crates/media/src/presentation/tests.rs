@@ -180,8 +180,8 @@ fn a_track_that_begins_a_year_late_is_refused() {
         late.clone(),
     ]);
     assert!(expect_refusal(vec![film]).contains("10000 hours"));
-    // Without other tracks, the late track is moved to zero, because the times of live recordings
-    // may count from 1970.
+    // If all tracks of a title start late, they are moved to zero. In live recordings, for example,
+    // times may count from 1970.
     let title = build_title(vec![build_index(vec![late])]);
     assert_eq!(title.segment_start(&title.renditions[0], 0), 0);
     assert_eq!(title.presentation_time_offset, Time::ZERO);

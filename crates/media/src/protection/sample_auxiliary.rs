@@ -20,8 +20,8 @@ pub(crate) struct SampleAuxiliary {
 const SENC_HEAD_BYTES: u64 = 16;
 const SAIO_BYTES: u64 = 20;
 const SAIZ_HEAD_BYTES: u64 = 17;
-/// Number of subsamples per sample that estimates assume. It is enough for a picture of four
-/// slices.
+/// Number of subsamples of each sample, as assumed for estimates. It is enough for a picture of
+/// four slices.
 const TYPICAL_SUBSAMPLES: u64 = 5;
 
 impl SampleAuxiliary {

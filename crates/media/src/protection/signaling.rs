@@ -159,14 +159,14 @@ impl TrackSignaling {
     }
 }
 
-/// Drops empty lines and ends every other line with a line feed.
+/// Drops empty lines and ends each remaining line with a line feed.
 fn normalize_lines(lines: &str) -> String {
     let lines = lines.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// Returns the attributes of a key in HLS, starting with METHOD. Returns `None` if HLS does not use
-/// the system, or if the license URL that the system requires is missing.
+/// Returns the attributes of a key in HLS, starting with METHOD. Returns `None` if the KEYFORMAT of
+/// the system is unknown, or if the license URL that the system requires is missing.
 fn key_attributes(
     system: &SystemSignaling,
     protection: &TrackProtection,
@@ -186,8 +186,8 @@ fn key_attributes(
         ContentSystem::FairPlay | ContentSystem::ClearKey => system.license_url.clone()?,
         ContentSystem::Other(_) => return None,
     };
-    // FairPlay defines no KEYID. The attribute is written nevertheless, because Apple's players
-    // ignore the attribute.
+    // FairPlay defines no KEYID. Apple's players ignore the attribute, so the attribute is written
+    // for FairPlay, too.
     let key_id = format_key_id(&protection.key_id).replace('-', "");
     Some(format!(
         "METHOD={},URI=\"{}\",KEYID=0x{key_id},KEYFORMATVERSIONS=\"1\",KEYFORMAT=\"{}\"",
@@ -234,7 +234,8 @@ fn mp4_protection_element(protection: &TrackProtection) -> String {
     )
 }
 
-/// Returns the `ContentProtection` element of a system. `None` if DASH does not use the system.
+/// Returns the `ContentProtection` element of a system. `None` for FairPlay, and for
+/// [`ContentSystem::Other`] without an explicit `pssh` and without explicit content.
 fn content_protection(
     system: &SystemSignaling,
     protection: &TrackProtection,

@@ -84,7 +84,7 @@ fn parse_document_sample(bytes: &[u8], n: usize, problems: &mut Vec<CueProblem>)
 /// Appends the cues of a sample. If a cue continues a cue of the previous sample, that earlier cue
 /// is extended.
 fn append_cues(cues: &mut Vec<Cue>, shown: impl IntoIterator<Item = Cue>, time: &Range<i64>) {
-    // Only the most recent cues can end at the start of this sample.
+    // Only the most recent cues are searched, so that the time of the search is bounded.
     let recent = cues.len().saturating_sub(wvtt::CUES_PER_SAMPLE_MAX);
     for cue in shown {
         let is_same = |known: &&mut Cue| {

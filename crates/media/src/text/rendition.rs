@@ -12,8 +12,8 @@ pub enum TextKind {
     Subtitles,
     /// The dialogue and all relevant sounds, for viewers who cannot hear them.
     Captions,
-    /// Only passages that even viewers who understand the original language need, such as foreign
-    /// dialogue.
+    /// Only passages such as foreign dialogue. Even viewers who understand the original language
+    /// need these passages.
     Forced,
     /// The dialogue in words that are easier to read.
     EasyToRead,

@@ -77,8 +77,8 @@ impl TtmlReader<'_> {
     }
 
     /// Adds the cues of a paragraph. A paragraph without timed spans becomes one cue, and a
-    /// paragraph of only timed spans becomes one cue per span. Any other paragraph becomes one cue
-    /// for each interval in which the same spans are shown.
+    /// paragraph of only timed spans becomes one cue per span. Any other paragraph is split into
+    /// cues at each change of the shown spans.
     fn read_paragraph(&mut self, p: &XmlElement, time: TtmlInterval, style: &TtmlStyle) {
         let timed = find_timed_spans(&self.clock, p, time);
         if timed.is_empty() {
@@ -93,7 +93,7 @@ impl TtmlReader<'_> {
         }
     }
 
-    /// Adds a cue for each interval in which the same spans are shown. A paragraph that exceeds a
+    /// Splits a paragraph into cues at each change of the shown spans. A paragraph that exceeds a
     /// limit becomes a single cue with all its text.
     fn split_paragraph(
         &mut self,

@@ -51,7 +51,7 @@ fn has_untimed_text(clock: &TtmlClock, element: &XmlElement) -> bool {
         || spans.any(|span| !clock.is_timed(span) && has_untimed_text(clock, span))
 }
 
-/// Returns the intervals in which the same spans of a paragraph are shown.
+/// Splits the time of a paragraph at each change of the shown spans, and returns the parts.
 pub(super) fn list_span_intervals(
     time: TtmlInterval,
     timed: &[(&XmlElement, TtmlInterval)],

@@ -131,8 +131,9 @@ impl TsMuxer {
 /// sizes, in bytes. Returns 0 if the codec is unsupported.
 ///
 /// In nearly all files, the length fields of NAL units have four bytes. The estimate is then exact
-/// if the frames contain neither delimiters nor parameter sets. Otherwise, the estimate is too long
-/// by at most 7 bytes per frame, plus the parameter sets of each key frame. With length fields
+/// if the frames contain neither delimiters nor parameter sets. For a frame with its own delimiter,
+/// the assumed length is up to 7 bytes too long. For a key frame with its own parameter sets, the
+/// assumed length is too long by the length of the track's parameter sets. With length fields
 /// of one or two bytes, the estimate is too short. Each NAL unit of a frame, except the first, then
 /// adds an error of three or two bytes, respectively.
 pub fn estimate_video_segment_len(

@@ -40,8 +40,8 @@ impl Chunk {
     }
 
     /// Creates a chunk from consecutive parts. File ranges refer to `file`. Empty parts are
-    /// dropped. Without `file`, file ranges are also dropped, and the body fails because it is
-    /// shorter than declared.
+    /// dropped. Without `file`, file ranges are also dropped. A stream of known length that returns
+    /// such a chunk fails, because the stream is then shorter than declared.
     pub fn from_parts(file: Option<BodyFile>, mut parts: Vec<BodyPart>) -> Chunk {
         let is_lost = |part: &BodyPart| file.is_none() && matches!(part, BodyPart::File(_));
         parts.retain(|part| !part.is_empty() && !is_lost(part));

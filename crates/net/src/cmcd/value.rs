@@ -42,8 +42,9 @@ pub(super) enum CmcdMember {
 }
 
 impl CmcdMember {
-    /// Returns the value. A list with numbers is represented by its greatest number, which belongs
-    /// to the main media. Any other list is represented by its first item.
+    /// Returns the value. A list with numbers is represented by its greatest number. In a list of
+    /// bitrates, this is usually the bitrate of the video. Any other list is represented by its
+    /// first item.
     pub(super) fn main_value(&self) -> &CmcdValue {
         match self {
             CmcdMember::Single(value) | CmcdMember::List(value, _) => value,

@@ -114,8 +114,8 @@ impl CmcdReport {
         fields.filter(|(_, text)| !text.is_empty()).collect()
     }
 
-    /// Returns the header index, the key and the printed value of each pair. The printed value of
-    /// the Boolean `true` is empty.
+    /// Returns each key with its serialized value and the index of its header in [`HEADERS`]. The
+    /// serialized value of the Boolean `true` is empty.
     fn key_value_pairs(&self) -> Vec<(usize, &'static str, String)> {
         let second = self.format.version == 2;
         // In version 2, values that can differ by object type are lists (CTA-5004-B section 4.2).

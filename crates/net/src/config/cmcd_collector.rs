@@ -69,9 +69,10 @@ pub struct CmcdCollectorSettings {
     pub records: Option<PathBuf>,
     /// Percentage of the sessions whose reports are recorded, from 0 to 100.
     pub sample_percent: u8,
-    /// Pairs of a network's name in the metrics and the network's address range.
+    /// For each value of `cmcd-network`, the network's name in the metrics and its address range.
     pub networks: Vec<(String, Cidr)>,
-    /// Pairs of a title class's name in the metrics and a prefix of the titles in the class.
+    /// For each value of `cmcd-title-class`, the class's name in the metrics and the prefix of its
+    /// titles.
     pub title_classes: Vec<(String, String)>,
 }
 

@@ -47,8 +47,8 @@ pub(super) enum SettingOrigin {
     Flag(String),
     Variable(String),
     File(String),
-    /// The table of one scope, such as `drm-rule 2`. The values of the table override all other
-    /// sources.
+    /// A table with the settings of one scope, such as `drm-rule 2`, the second table of
+    /// `drm-rule`. The values of the table override all other sources.
     Table(String),
     Default,
 }

@@ -41,7 +41,7 @@ pub struct TracingSettings {
     pub otlp_endpoint: Option<String>,
     /// The file with HTTP headers for the trace collector.
     pub otlp_headers: Option<PathBuf>,
-    /// Number of traced requests per million requests without `traceparent`.
+    /// The number of requests that are traced, per million requests that have no `traceparent`.
     pub sample_ppm: u32,
     /// The file with the token of clients that may request `Server-Timing`.
     pub timing_token: Option<PathBuf>,

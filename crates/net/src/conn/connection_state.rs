@@ -168,8 +168,9 @@ impl ConnectionState {
         let _ = self.client.set(client);
     }
 
-    /// Makes the connection copy bodies from now on, because `hyper` starts to serve the
-    /// connection. `bytes_max` is the connection's share of the memory budget.
+    /// Starts to copy bodies. Call this when `hyper` starts to serve the connection, because
+    /// `hyper` sends bodies only from memory. `bytes_max` is the connection's share of the memory
+    /// budget.
     pub(crate) fn start_copying(&self, budget: &SendMemory, bytes_max: u64) {
         let memory = ConnectionMemory::new(budget.clone(), bytes_max);
         // A connection starts to copy only once.

@@ -126,7 +126,7 @@ pub(crate) fn congestion_algorithm(fd: BorrowedFd<'_>) -> io::Result<String> {
 
 fn pacing_rate(fd: BorrowedFd<'_>) -> io::Result<u64> {
     let mut bytes = [0; 8];
-    // Kernels before Linux 4.20 return a rate of four bytes.
+    // Kernels before Linux 4.20 return the rate as a 32-bit number.
     match get_option(fd, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &mut bytes)? {
         4 => {
             let [a, b, c, d, ..] = bytes;

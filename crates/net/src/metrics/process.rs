@@ -103,8 +103,8 @@ fn encode_metric(
     metric.encode(encoder.encode_descriptor(spec.name, spec.help, unit.as_ref(), kind)?)
 }
 
-/// Returns the number that follows `name` in the text of `/proc/PID/status`. Memory sizes in this
-/// text are in KiB.
+/// Returns the number that follows `name` in the text of `/proc/PID/status` or `/proc/stat`. Memory
+/// sizes in `/proc/PID/status` are in KiB.
 fn parse_proc_number(status: &str, name: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()

@@ -143,8 +143,9 @@ fn access_log_protocol(version: &str) -> &str {
     }
 }
 
-/// Escapes text between quotes as Apache does since version 2.0.46. Quotes and backslashes get a
-/// backslash, and all bytes except printable ASCII become `\xhh`.
+/// Escapes text between quotes. Quotes and backslashes get a backslash, and all bytes except
+/// printable ASCII become `\xhh`. Apache has used the same escapes since version 2.0.46, but writes
+/// line feeds and tabs as `\n` and `\t`.
 fn write_backslashed(to: &mut impl Write, text: &str) -> io::Result<()> {
     for byte in text.bytes() {
         match byte {

@@ -35,7 +35,8 @@ impl MemoryGroup {
     ///
     /// The kernel drops file pages before the group reaches its limit. The function therefore
     /// subtracts both lists of file pages, the active list and the inactive list. The active list
-    /// contains films that are sent often, which would otherwise look like an overload.
+    /// contains the pages of films that are sent often. If these pages were counted, popular films
+    /// would look like an overload.
     pub(super) fn used_bytes(&self) -> Option<u64> {
         let (current, prefix) = match self.version {
             ControlGroupVersion::V2 => ("memory.current", ""),

@@ -99,7 +99,7 @@ struct HeadScanner {
     /// The current field name, or the start of the request line.
     name: [u8; NAME_BYTES_MAX],
     name_len: usize,
-    /// The number that the digits of the current field's value form.
+    /// The decimal number in the value of the current field.
     value: u64,
     length: Option<u64>,
     has_coding: bool,

@@ -108,7 +108,8 @@ fn resolve_name(name: &str) -> io::Result<Vec<SocketAddr>> {
     }
 }
 
-/// Fails if another process already listens on the address. Port sharing would hide this conflict.
+/// Fails if another process already listens on the address, unless `share` permits this. Port
+/// sharing would hide this conflict.
 fn probe_port(address: SocketAddr, share: bool) -> io::Result<()> {
     if share || address.port() == 0 {
         return Ok(());

@@ -97,8 +97,8 @@ where
                 read
             })
             .await?;
-            // Parses outside of the future. A future that returned the request would move the
-            // request several times.
+            // Parses after the `poll_fn` future is complete. If this future returned the request,
+            // the request would be moved several times.
             let (mut options, request) = match take_request(&mut unread, len, max) {
                 NextRequest::Plain(plain) => (plain.response_options(), plain.request),
                 NextRequest::Other => {

@@ -68,7 +68,7 @@ impl RequestRateLimiter {
 }
 
 /// Number of sets in a table. With eight buckets in each set, a table has 65,536 buckets and needs
-/// 2.2 MiB.
+/// 2.2 MB.
 const SETS: usize = 8192;
 const BUCKETS_PER_SET: usize = 8;
 

@@ -124,7 +124,8 @@ where
                 biased;
                 () = &mut end => return,
                 accepted = accept_any(&self.listeners) => {
-                    // Restarts the timer, which was not necessary while there were no connections.
+                    // Restarts the timer. The worker does not wait for the timer while there are no
+                    // connections, so the next tick may be overdue.
                     if self.open.lock_entries().is_empty() {
                         tick.reset();
                     }

@@ -128,9 +128,9 @@ fn key_frame_times(title: &Presentation, rendition: &Rendition) -> Vec<f64> {
         .collect()
 }
 
-/// Compares two lists of times, and returns the length of the shorter list. Also counts the times
-/// of the shorter list that are missing in the longer list, and returns the count with the first
-/// missing time. Additional times in the longer list are ignored.
+/// Compares two lists of times, and returns the length of the shorter list. Also returns the number
+/// of times in the shorter list that are missing in the longer list, and the first of these times.
+/// Additional times in the longer list are ignored.
 fn count_unaligned(one: &[f64], other: &[f64]) -> (usize, Option<(usize, f64)>) {
     let (few, many) = if one.len() <= other.len() {
         (one, other)

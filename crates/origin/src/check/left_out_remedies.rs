@@ -4,7 +4,8 @@ use super::remedies::quote_for_shell;
 use super::report::{Finding, FindingLevel};
 use crate::title::left_out::LeftOutPart;
 
-/// A kind of part. A part is of this kind if its name or its reason contains one of the fragments.
+/// A kind of part. A part is of this kind if its name, or the reason why it is not served, contains
+/// one of the fragments.
 struct LeftOutRemedy {
     fragments: &'static [&'static str],
     level: FindingLevel,

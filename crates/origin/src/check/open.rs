@@ -158,7 +158,8 @@ impl TitleSearch {
     }
 
     /// Adds files as one title if they are renditions of one film. Otherwise, adds each file as a
-    /// title of its own. The list of the library follows the same rule.
+    /// title of its own. The list of titles that `headwater serve` builds for a local library
+    /// follows the same rule.
     fn add_titles(&mut self, folder: &Key, files: &[Key]) {
         if files.len() > 1
             && let Ok(title) = self.open_title(folder, files)

@@ -7,8 +7,8 @@ use aws_lc_rs::hmac;
 use media::protection::{MediaFilter, UsageRule, VideoFilterLimits};
 use store::Key;
 
-/// Maximum number of pixels of SD video (768×576, as in the usual CPIX rules). In broadcasting, SD
-/// is up to 1024×576.
+/// Maximum number of pixels of SD video (768×576, as in the usual CPIX rules). SD video of
+/// broadcasters may have up to 1024×576 pixels, and then counts as HD.
 const SD_PIXELS_MAX: u64 = 442_368;
 /// Maximum number of pixels of HD video (1920×1080).
 const HD_PIXELS_MAX: u64 = 2_073_600;

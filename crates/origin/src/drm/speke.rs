@@ -101,8 +101,8 @@ fn check_requested_keys(document: &KeyDocument, request: &CpixRequest<'_>) -> Re
     Ok(())
 }
 
-/// Chooses key ids and IVs that depend only on the title and the type of track, so that all origins
-/// request the same keys.
+/// Chooses key ids and IVs that depend only on the title and the class of tracks, so that all
+/// origins request the same keys.
 fn choose_key_ids(settings: &DrmSettings, title: &Key) -> Vec<RequestedKey> {
     let classes = track_classes(settings.key_granularity).into_iter();
     classes

@@ -1,5 +1,6 @@
-//! Builds all responses except media segments. The module `responder` evaluates conditions and
-//! ranges for all responses, including media segments.
+//! Builds the responses for manifests, texts, files, keys and the web page, but not for media
+//! segments. The module `responder` evaluates conditions and ranges for texts, files and media
+//! segments.
 
 pub(crate) mod compressible_text;
 pub(crate) mod content_key;

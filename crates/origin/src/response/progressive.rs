@@ -40,7 +40,8 @@ fn is_moov_and_little_else(head: &[u8], len: u64) -> bool {
         };
         at = at.saturating_add(header.box_size);
         match &header.name {
-            // The media of text tracks may follow the `moov`, but must be shorter than the `moov`.
+            // In an index MP4, the media of text tracks may follow the `moov`. The file is
+            // recognised only if this media is shorter than the `moov`.
             b"moov" => return at <= len && len - at < header.box_size,
             b"mdat" | b"moof" => return false,
             _ if at >= len => return false,

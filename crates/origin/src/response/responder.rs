@@ -1,4 +1,5 @@
-//! Evaluates conditions and ranges, and writes headers, for all responses with a body.
+//! Evaluates conditions and ranges, and writes headers, for responses with texts, files or media
+//! segments.
 
 use crate::send::body_parts::PlannedPart;
 use crate::send::body_source::BodySource;

@@ -34,7 +34,8 @@ const ASSET_TYPES: [(&str, &str); 6] = [
 const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
 
 /// Returns the content security policy of the page. The page runs only scripts of this server, and
-/// sends requests only to this server and to license servers. The page may play media from memory.
+/// sends requests only to this server and to license servers. The page may play media from `blob:`
+/// and `data:` URLs.
 fn content_security_policy(license_origins: &BTreeSet<String>) -> HeaderValue {
     let mut fetched = vec!["'self'"];
     fetched.extend(license_origins.iter().map(String::as_str));

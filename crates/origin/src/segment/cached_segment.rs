@@ -1,4 +1,4 @@
-//! A materialised segment, which the segment cache stores and the module `send` sends.
+//! A planned segment, which the segment cache stores and the module `send` sends.
 
 use crate::resource_kind::ResourceKind;
 use crate::response::responder::{ClientRequest, RepresentationHeaders};
@@ -65,7 +65,7 @@ pub(crate) struct SegmentBody {
 ///
 /// The reuse distance between two requests for a segment is the total length of all segments that
 /// are requested in between. This distance is an upper bound of the LRU stack distance. Measuring
-/// it costs only one atomic addition per request.
+/// the distance costs only one atomic addition and one atomic exchange per request.
 #[derive(Default)]
 pub(crate) struct PromotionState {
     /// Total length of all segments requested before the previous request for this segment, in

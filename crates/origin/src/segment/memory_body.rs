@@ -1,5 +1,6 @@
-//! A segment's bytes in memory. The bytes are in the arena if they will be cached and the arena has
-//! room. Otherwise, they are in ordinary memory.
+//! A segment's bytes in memory. Bytes that will be cached are written into the arena. Other bytes
+//! are written into a recycled buffer, or into the arena if they do not fit into such a buffer. If
+//! the arena has no room, the bytes are in ordinary memory.
 
 use crate::segment::recycled_buffer::RecycledBuffer;
 use crate::send::body_parts::PlannedPart;

@@ -43,8 +43,8 @@ impl ProtectJob {
         }
     }
 
-    /// Returns the subsamples that are known before the media is read. Returns `recent` if the
-    /// index contains no subsamples.
+    /// Returns the subsamples that are known before the media is read. If only the media contains
+    /// the subsamples, returns the subsamples of an earlier request (`recent`), if any.
     pub(crate) fn known_subsamples(
         &self,
         recent: Option<Arc<SubsampleMap>>,

@@ -70,7 +70,7 @@ pub(crate) struct ProtectedStream {
     head: Option<Bytes>,
     /// Sample numbers, within the track, of the samples that have not been sent yet.
     samples: Range<u32>,
-    /// Number of the fragment's first sample in the track.
+    /// Number, within the track, of the fragment's first sample.
     first: u32,
     media: PartStream,
     /// Media that has arrived but has not been sent. Its length is less than one sample plus one

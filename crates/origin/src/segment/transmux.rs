@@ -1,9 +1,10 @@
 //! Reads the media of a segment, transmuxes or encrypts it, and writes the result into memory.
 //!
-//! A local film is read in batches. Each batch is packed into the memory from which the segment is
-//! sent, and encrypted there. During both steps, the batch is still in the processor's cache. Each
-//! byte is copied only twice. The first copy is from the page cache into the batch, and the second
-//! copy is from the batch into the segment.
+//! A local film that is packed into a transport stream is read in batches. Each batch is packed
+//! into the memory from which the segment is sent, and encrypted there if required. During both
+//! steps, the batch is still in the processor's cache. Each byte is copied only twice. The first
+//! copy is from the page cache into the batch, and the second copy is from the batch into the
+//! segment.
 
 use crate::error;
 use crate::error::no_such_segment;
@@ -73,7 +74,8 @@ struct ResolvedSamples {
 }
 
 impl SegmentSamples {
-    /// Identifies the samples of a segment by the indexes of its rendition and segment.
+    /// Identifies the samples of the segment with the index `segment` in the rendition with the
+    /// index `rendition`.
     pub(crate) fn new(
         presentation: Arc<Presentation>,
         rendition: usize,
@@ -253,7 +255,7 @@ impl ResolvedSamples {
         concat_and_encrypt(&[packed.into()], len, encryption, memory)
     }
 
-    /// Reads and packs a transport stream in batches. Blocks the thread.
+    /// Reads the media in batches, and packs each batch into a transport stream. Blocks the thread.
     fn pack_from_file(
         &self,
         file: &LocalFile,

@@ -13,8 +13,8 @@ use store::{Error, RangeReader, RemoteObject, RequestReason};
 
 /// A frame is sent when it has at least this size, or when no more bytes have arrived.
 const FRAME_BYTES: u64 = 1 << 20;
-/// Frame size on connections that copy bodies. This size is smaller, because a frame remains in
-/// memory until even a slow client has received it.
+/// Frame size on connections that copy bodies. This size is smaller, because each frame remains in
+/// memory until the client has received the frame, and the client may be slow.
 const COPIED_FRAME_BYTES: u64 = 128 << 10;
 
 /// The parts that have not been sent yet, and the reader that delivers their bytes.

@@ -227,8 +227,8 @@ impl Catalog {
         self.read_ahead
     }
 
-    /// Returns whether the film at a path is encrypted. If so, no unencrypted media of the film is
-    /// served.
+    /// Returns whether the film at a path is encrypted. If so, the film is not served as an
+    /// unencrypted file.
     pub(crate) fn is_encrypting(&self, path: &Key) -> bool {
         self.packaging_rules.master_secret.is_some() || self.is_protecting(path)
     }

@@ -304,9 +304,9 @@ fn select_tracks(index: &mut Index, listed_tracks: &[SmilTrack]) {
     }
 }
 
-/// Removes the tracks that the list does not contain. If the list contains no track of the same
-/// kind, all tracks stay. Sets the roles and languages that the list declares, and returns these
-/// languages.
+/// Removes the tracks that the list does not contain. If no listed track has the same kind as one
+/// of `tracks`, all tracks stay. Adds the roles that the list declares. Sets the declared languages
+/// for tracks without a language, and returns these languages.
 fn retain_listed_tracks<'a>(
     tracks: &mut Vec<Track>,
     listed_tracks: &'a [SmilTrack],

@@ -120,7 +120,8 @@ impl Title {
         unread.any(|bytes| bytes.is_readable(stores, films()))
     }
 
-    /// Returns whether any open file was overwritten in place. Makes one `fstat` call per file.
+    /// Returns whether any open file was overwritten in place. Makes one `fstat` call per local
+    /// file.
     pub(crate) fn is_overwritten(&self) -> bool {
         self.files.iter().any(|file| file.object.changed())
     }

@@ -159,8 +159,8 @@ fn each_url_has_its_status() {
         if status >= 400 {
             assert_eq!(response.header("cache-control"), "max-age=1", "{short}");
         }
-        // Web pages of other origins may read every response, including responses that the HTTP
-        // library generates.
+        // Web pages of other origins may read these responses. The exceptions are health checks,
+        // metrics and responses with status 414.
         if status != 414 {
             let cors = response.header("access-control-allow-origin");
             let own = ["/healthz", "/readyz", "/metrics"].contains(&target);

@@ -18,8 +18,8 @@ pub fn run(program: impl AsRef<std::ffi::OsStr>, arguments: &[&str]) -> Vec<u8> 
     output.stdout
 }
 
-/// Runs a program with `input` as its standard input. The program may stop reading before the end
-/// of the input. Returns its standard output or, if the program fails, its errors.
+/// Runs a program with `input` as its standard input. Returns the standard output of the program.
+/// If the program fails or stops reading before the end of the input, returns its errors.
 pub fn run_with_input(
     program: &str,
     arguments: &[&str],

@@ -1,6 +1,6 @@
 //! Stores complete objects in memory, up to a maximum number of bytes.
 //!
-//! The crate `quick_cache` chooses the objects to evict. The policy of this crate is CLOCK with a
+//! The crate `quick_cache` chooses the objects to evict. `quick_cache` uses the CLOCK policy with a
 //! ghost list. Like S3-FIFO, this policy resists scans.
 
 use std::fmt;

@@ -36,9 +36,9 @@ pub struct DiskCache {
     misses: AtomicU64,
     broken: AtomicU64,
     written: AtomicU64,
-    /// Part of each partial file's name. This part distinguishes the files of this process from the
-    /// files of other processes. A process ID is not enough, because processes in different
-    /// containers may have the same ID.
+    /// A random number in the name of each partial file. This number distinguishes the files of
+    /// this process from the files of other processes. A process ID is not enough, because
+    /// processes in different containers may have the same ID.
     unique_part: u64,
 }
 

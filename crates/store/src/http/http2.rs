@@ -93,8 +93,8 @@ impl SharedConnection {
     }
 
     /// Returns a stream on the shared connection. Awaits `open` for a new connection if no
-    /// connection is open. Also awaits `open` if the open connection is not newer than the failed
-    /// connection with the number `failed`.
+    /// connection is open. Also awaits `open` if the connection's number is `failed` or lower,
+    /// because the request has failed on connection `failed`.
     pub(super) async fn acquire(
         &self,
         failed: Option<u64>,
@@ -127,7 +127,7 @@ impl SharedConnection {
 
     /// Closes the connection if it has been idle for too long.
     pub(super) fn close_if_idle(&self, idle_max: Duration) {
-        // If the lock is held, a request is using the connection.
+        // If the lock is held, a request is about to use the connection.
         if let Ok(mut current) = self.current.try_lock()
             && current.as_ref().is_some_and(|open| open.is_idle(idle_max))
         {

@@ -48,7 +48,7 @@ pub struct StorageTimeouts {
     /// Longest time to open a connection, including the TLS handshake. Also the longest wait for a
     /// free connection when `connections_max` is reached.
     pub connect: Duration,
-    /// Longest time from the request's last byte to the end of the response's head.
+    /// Longest time to send a request and to receive the head of its response.
     pub first_byte: Duration,
     /// Longest wait for each 16 KiB of the response's body, or for the end of the body.
     pub stall: Duration,

@@ -63,7 +63,7 @@ impl PooledConnection {
     }
 
     /// Sends a request and waits for the head of its response. `expected_bytes` is the likely
-    /// length of the body.
+    /// length of the response's body.
     pub(super) async fn exchange(
         &mut self,
         request: &HttpRequest,

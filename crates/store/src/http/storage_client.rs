@@ -115,9 +115,9 @@ impl StorageHttpClient {
         }
     }
 
-    /// Sends a request once. If a request fails on a reused connection, the error contains the
-    /// number of the connection. `failed` is the number of a connection that has failed before and
-    /// must not be used again.
+    /// Sends a request once. If a reused connection fails before the timeout, the error contains
+    /// the number of the connection. `failed` is the number of a connection that has failed before
+    /// and must not be used again.
     async fn exchange_once(
         &self,
         target: &ServerAddress,

@@ -29,7 +29,7 @@ fn cached_bytes(cache: &TestCache) -> u64 {
     cache.lock().bytes
 }
 
-/// Calls `end_flight` for each missing flight, and then records the end of the flight in the cache.
+/// Calls `end` for each missing flight, and then records the end of the flight in the cache.
 fn land_flights(
     cache: &TestCache,
     cover: &RangeFlights<&'static str>,

@@ -118,7 +118,7 @@ impl EndpointTable {
             .collect()
     }
 
-    /// Returns whether the best endpoint for an object has last responded over unencrypted
+    /// Returns whether the last response of the best endpoint for an object was unencrypted
     /// HTTP/1.1.
     pub(super) fn is_best_unencrypted(&self, key: &Key) -> bool {
         let order = self.ordered_endpoints(key);

@@ -39,8 +39,8 @@ impl FirstBytes {
         self.received.slice(place(range.start)..place(range.end))
     }
 
-    /// Returns whether `range` starts within the received bytes and extends beyond these bytes,
-    /// while the response is still being received.
+    /// Returns whether the response is still being received and continues `range`. The range then
+    /// starts within or directly after the received bytes, and ends beyond these bytes.
     pub(super) fn extends_beyond(&self, range: &Range<u64>) -> bool {
         let len = self.received.len() as u64;
         self.rest.is_some() && range.start <= len && len < range.end

@@ -40,8 +40,8 @@ impl LatencyHistory {
         }
     }
 
-    /// Returns the time to first byte that the fraction `share` of the last responses did not
-    /// exceed. Returns `None` while there are too few responses.
+    /// Returns a percentile of the times to first byte. The fraction `share` of the last responses
+    /// took at most this time. Returns `None` while there are too few responses.
     pub(super) fn percentile(&self, share: f64) -> Option<Duration> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let last = inner.sorted.len().checked_sub(1)?;

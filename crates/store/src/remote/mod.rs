@@ -2,7 +2,7 @@
 //! requests.
 //!
 //! [`RemoteObject::open_range_reader`] looks up ranges in the range cache. [`RemoteCore::open_stream`] fetches
-//! missing ranges with one request. `retry` chooses one of the [`endpoints`], and decides about
+//! each missing range with one request. `retry` chooses one of the [`endpoints`], and decides about
 //! retries and hedged requests. `range_request` checks each response against the opened version.
 //! `resuming_stream` requests the rest of an interrupted response.
 //!

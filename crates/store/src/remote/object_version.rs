@@ -6,9 +6,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
-/// If a response's `Date` is at least this much later than `Last-Modified`, no second change of the
-/// object can have the same `Last-Modified` (RFC 9110 section 8.8.2.2). The servers of one storage
-/// may have different clocks, but the difference must be less than this time.
+/// `Last-Modified` is a strong validator if the response's `Date` is later by at least this time
+/// (RFC 9110 section 8.8.2.2). No second change of the object can then have the same
+/// `Last-Modified`. The servers of one storage may have different clocks, but the difference must
+/// be less than this time.
 const STRONG_DATE_MARGIN: Duration = Duration::from_secs(60);
 
 /// The version of an object according to a response.
@@ -139,7 +140,7 @@ impl ObservedVersion {
     }
 
     /// Adds a precondition if the version has a strong entity tag or a modification time. The
-    /// storage then responds only if the object still has this version.
+    /// storage then sends the object only if the object still has this version.
     pub(super) fn add_preconditions(&self, options: &mut GetOptions) {
         match self.strong_tag() {
             Some(tag) => options.if_match = Some(tag.to_owned()),

@@ -98,7 +98,8 @@ impl RetryPlan<'_> {
         may
     }
 
-    /// Prefers endpoints other than `endpoint`, at which a request for the same object has failed.
+    /// Prefers endpoints other than `endpoint`, because a request to `endpoint` for the same object
+    /// has failed.
     pub(super) fn avoid(mut self, endpoint: Option<Arc<Endpoint>>) -> Self {
         self.failed.extend(endpoint);
         self
@@ -215,8 +216,8 @@ impl RemoteCore {
 }
 
 /// Returns whether an endpoint that is not in `failed` can take over a request. When an endpoint is
-/// lost, all its requests fail at once. Each of these requests is then sent to every other endpoint
-/// once, without using the retry budget.
+/// lost, all its requests fail at once. Each of these requests may then try every other endpoint
+/// once, until one attempt succeeds. These attempts do not use the retry budget.
 ///
 /// The budget still limits retries if additional requests would make the failure worse. This is the
 /// case if the storage reports overload, and after timeouts when no other endpoint is up.

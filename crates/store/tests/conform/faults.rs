@@ -309,9 +309,8 @@ fn the_resumptions_of_a_body_are_bounded() {
 #[test]
 fn a_response_without_a_strong_validator_is_not_resumed() {
     let right = object_bytes("film.mp4");
-    // If `Date` is missing or equals `Last-Modified`, the film may have changed twice within the
-    // second of `Last-Modified`. `Last-Modified` is then a weak validator (RFC 9110 section
-    // 8.8.2.2).
+    // If `Date` is missing or equals `Last-Modified`, the film may have changed twice within one
+    // second. `Last-Modified` is then a weak validator (RFC 9110 section 8.8.2.2).
     for date in [None, Some("Sat, 21 Nov 2026 10:00:00 GMT")] {
         let server = FaultyServer::new(&[("film.mp4", right.clone())], false);
         if let Some(date) = date {

@@ -63,7 +63,7 @@ struct FaultyServerState {
     delay: Mutex<Duration>,
     /// The `Date` field of all responses; `None` omits the field.
     date: Mutex<Option<&'static str>>,
-    /// Number of requests without a precondition for existing objects.
+    /// Number of requests that ask for an existing object and have no precondition.
     unconditional: AtomicUsize,
 }
 

@@ -3,7 +3,7 @@
 //! if they are installed, and our own server that injects faults.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
-// Some vectors intentionally contain a single byte range.
+// Some vectors intentionally contain only one range.
 #![allow(clippy::single_range_in_vec_init)]
 
 mod aws_identity;

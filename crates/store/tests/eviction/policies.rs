@@ -87,9 +87,9 @@ impl Policy for Lru {
     }
 }
 
-/// S3-FIFO (Yang et al., SOSP 2023). The small queue gets a tenth of the bytes. The main queue has
-/// a use counter of two bits per object. The ghost queue remembers as many evicted objects as the
-/// main queue contains.
+/// S3-FIFO (Yang et al., SOSP 2023). The small queue gets a tenth of the bytes. Each cached object
+/// has a use counter of two bits. The ghost queue remembers as many evicted objects as the main
+/// queue contains.
 pub struct S3Fifo {
     bytes_max: u64,
     small: VecDeque<u64>,

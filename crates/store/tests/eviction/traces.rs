@@ -46,7 +46,7 @@ pub fn zipf_and_scan() -> Trace {
 }
 
 /// Simulates 200 concurrent viewers. Each viewer starts at the first segment of a film in one of
-/// four bitrates, and stops after each segment with a probability of 3 %.
+/// three bitrates, and stops after each segment with a probability of 3 %.
 pub fn session_trace() -> Trace {
     const FILMS: usize = 300;
     const SEGMENTS: u64 = 100;
@@ -58,7 +58,7 @@ pub fn session_trace() -> Trace {
         let at = random.number_below(viewers.len() as u64) as usize;
         let (film, bitrate, segment) = &mut viewers[at];
         if *segment >= SEGMENTS || random.number_below(100) < 3 {
-            // Most viewers get the highest bitrate.
+            // Half of the viewers get the highest bitrate, and none gets the lowest.
             let highest = bitrates.len() as u64 - 1;
             (*film, *bitrate) = (
                 popular.sample_object(&mut random),

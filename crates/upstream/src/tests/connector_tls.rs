@@ -53,7 +53,8 @@ fn resumed_and_open_tls_connections_are_counted() {
             for resumed in [0, 1] {
                 let mut opened = connector.connect(&address).await.unwrap();
                 assert_eq!(opened.is_http2(), is_http2);
-                // Reads the byte, because the session ticket arrives before the byte.
+                // Reads the byte, so that the client also receives the session ticket, which
+                // arrives before the byte. The next connection needs this ticket.
                 assert_eq!(opened.stream.read_u8().await.unwrap(), b'x');
                 assert_eq!(
                     (counts.opened_count(), counts.resumed_count()),

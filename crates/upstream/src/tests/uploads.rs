@@ -82,7 +82,8 @@ fn a_long_upload_continues_while_the_response_is_read() {
             .send_once(0, put_request(Full::<Bytes>::from(body.clone())))
             .await
             .unwrap();
-        // The last byte of the response never arrives, so the client uploads until the timeout.
+        // The last byte of the response never arrives, so the client continues to read and to
+        // upload. The server closes the connection after it has received the whole upload.
         let error = read_body(&mut response).await.unwrap_err();
         assert!(!error.reason.is_empty());
     });

@@ -45,8 +45,8 @@ pub struct PlotSpec {
     /// is the first point at which y is below 98 % of x. The units of x and y must be the same.
     #[serde(default)]
     pub knee: bool,
-    /// For `fit` with a knee: a quantity that measures the latency tail. A point at which this
-    /// quantity exceeds three times its value at the first point also counts as beyond the knee.
+    /// For `fit` with a knee: a quantity that measures the latency tail. An earlier point is the
+    /// knee if this quantity there exceeds three times its value at the first point.
     pub tail: Option<Spanned<String>>,
     /// Whether the value axis is logarithmic.
     #[serde(default)]

@@ -1,11 +1,12 @@
-//! The figure that a source document claims. It is written as a range that is fixed before the run.
+//! The range or direction that a source document claims. An experiment document states this range
+//! or direction before the run.
 
 use super::Expectation;
 use serde::Deserialize;
 use std::fmt;
 use toml::{Spanned, Value};
 
-/// The figure that a source document states for a ratio or a value.
+/// The range or direction that a source document states for a ratio or a value.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum SourceRange {

@@ -10,7 +10,7 @@ use crate::report::verdict::Verdict;
 use std::collections::BTreeMap;
 
 /// Verdicts from the least to the most favorable. The part with the least favorable verdict decides
-/// a claim.
+/// a group of parts.
 const ORDER: [Verdict; 7] = [
     Verdict::Contradicted,
     Verdict::NotMeasured,
@@ -26,8 +26,8 @@ const ORDER: [Verdict; 7] = [
 pub(super) struct ClaimFinding {
     /// Its number.
     pub(super) number: u32,
-    /// Results of the claim's expectations. Each result applies to one combination of values of the
-    /// variables that the key `of` does not contain.
+    /// Results of the claim's expectations. An expectation has one result for each arm that has the
+    /// values of its keys `of` and `where`.
     pub(super) parts: Vec<ClaimPart>,
     /// Index in `parts` of the part that decides the verdict.
     pub(super) decisive: Option<usize>,
@@ -102,8 +102,8 @@ fn is_planned(plan: &RunPlan, expect: &Expectation) -> bool {
 }
 
 /// Returns the index of the part that decides the claim. Parts with equal values of the variables
-/// in `any_of` form a group. A group is as good as its part with the least favorable verdict, and
-/// this part of the best group decides the claim.
+/// in `any_of` form a group. The part with the least favorable verdict decides its group. The part
+/// that decides the best group also decides the claim.
 fn find_decisive_part(parts: &[ClaimPart], any_of: &[String]) -> Option<usize> {
     let rank = |at: &usize| {
         let verdict = parts.get(*at).map(|part| part.result.verdict);

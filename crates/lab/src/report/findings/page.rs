@@ -153,7 +153,8 @@ impl Findings {
         Ok(())
     }
 
-    /// Lists the parts that have data, including parts whose values have no ratio.
+    /// Lists the measured parts. If no ratio can be computed from the values of a part, the row
+    /// states the reason.
     fn parts_table(&self, document: u32) -> ReportTable {
         let head = [
             "#",

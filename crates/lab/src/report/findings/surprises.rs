@@ -34,7 +34,7 @@ fn parts_with_deviation(claim: &ClaimFinding) -> impl Iterator<Item = (&ClaimPar
 /// Returns the deviation of a value from the nearest figure of the source. The deviation is the
 /// absolute value of the logarithm of the ratio of value and figure. It is infinite if the ratio is
 /// zero or infinite. Returns `None` if the verdict is not `Stronger`, `Weaker` or `Contradicted`.
-/// Also returns `None` if the deviation is not finite and the value is not a ratio.
+/// Also returns `None` for a value that is not a ratio, if its deviation is not finite.
 fn measure_deviation(part: &ClaimPart) -> Option<f64> {
     let differs = matches!(
         part.result.verdict,

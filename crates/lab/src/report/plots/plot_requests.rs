@@ -163,8 +163,9 @@ fn compared_variables(plan: &RunPlan) -> Vec<String> {
     all
 }
 
-/// Suggests a heat map for every expected ratio, if at least two other variables have several
-/// values.
+/// Suggests a heat map for each expected ratio, over the first two variables that have several
+/// values and are not in `by`. Without two such variables, suggests no heat map. Skips ratios whose
+/// `of` contains one of these two variables.
 fn suggest_heat_maps(plan: &RunPlan, by: &[String], runs: &RunIndex<'_>) -> Vec<PlotRequest> {
     let several = |name: &String| {
         let values: BTreeSet<_> = plan.arms.iter().filter_map(|arm| arm.get(name)).collect();

@@ -182,8 +182,8 @@ mod tests {
         }
     }
 
-    /// A segment of level 3 that is received at `bps` bits per second, `elapsed_s` seconds after
-    /// the request.
+    /// The partial download of a segment of level 3, `elapsed_s` seconds after the request. The
+    /// segment arrives at `bps` bits per second.
     fn partial_at(bps: f64, elapsed_s: f64) -> PartialDownload {
         PartialDownload {
             level: 3,

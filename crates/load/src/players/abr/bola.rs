@@ -144,7 +144,8 @@ impl AbrRule for BolaRule {
         let most = (weights.fetch_threshold_s(level) - before_s).max(0.0);
         self.placeholder_s = self.placeholder_s.min(most);
         if view.buffer_s > 0.0 {
-            // If another rule chose the level, the placeholder must match that choice.
+            // Another rule may have chosen the level. The placeholder is raised to the value from
+            // which BOLA would choose the same level.
             self.placeholder_s = self
                 .placeholder_s
                 .max(weights.switch_threshold_s(level) - before_s);

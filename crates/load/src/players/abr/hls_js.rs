@@ -1,17 +1,17 @@
 //! The bitrate rule of hls.js 1.7 for video on demand (`AbrController`). It chooses the highest
 //! level whose next segment would arrive before the buffer runs empty. The safety margin of the
-//! estimated throughput is larger for levels above the last level.
+//! estimated throughput is larger for levels above the level of the last segment.
 
 use super::ewma::Ewma;
 use super::{AbrRule, DownloadSample, LevelChoice, PlayerView};
 
 /// Half-lives of the averages, in seconds (`abrEwmaFastVoD`, `abrEwmaSlowVoD`).
 const HALF_LIVES_S: [f64; 2] = [3.0, 9.0];
-/// The last level or a lower level is chosen only if its bitrate is at most this share of the
-/// estimated throughput (`abrBandWidthFactor`).
+/// Share of the estimated throughput that is usable for the level of the last segment and for lower
+/// levels (`abrBandWidthFactor`).
 const SHARE: f64 = 0.95;
-/// A level above the last level is chosen only if its bitrate is at most this share of the
-/// estimated throughput (`abrBandWidthUpFactor`).
+/// Share of the estimated throughput that is usable for levels above the level of the last segment
+/// (`abrBandWidthUpFactor`).
 const SHARE_UP: f64 = 0.7;
 /// Longest stall that the rule accepts if a stall is inevitable, in seconds (`maxStarvationDelay`).
 const STALL_MAX_S: f64 = 4.0;

@@ -1,6 +1,6 @@
 //! The rule Robust MPC (Yin et al., SIGCOMM 2015). It searches for the best sequence of levels for
-//! the next five segments. For this search, the worst recent prediction error reduces the predicted
-//! throughput.
+//! the next five segments. For this search, the predicted throughput is divided by 1 plus the worst
+//! recent relative error of a prediction.
 
 use super::{AbrRule, LevelChoice, PlayerView};
 

@@ -1,6 +1,6 @@
 //! Simulates a player and a network in virtual time, like the simulator Sabre (Spiteri, MMSys
 //! 2018). A download takes the latency, and then the transfer time at the bandwidth of the trace.
-//! The buffer holds whole segments.
+//! A segment enters the buffer only when its download is complete.
 
 use super::{AbrRule, DownloadSample, EwmaEstimator, PlayerView};
 

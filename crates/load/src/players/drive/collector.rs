@@ -25,8 +25,8 @@ pub struct ViewerProgress<'a> {
     pub sample: &'a PopulationSample,
 }
 
-/// Runs a plan to its end. Setting `stop` ends the run early and keeps its results. Calls `see` for
-/// every second with viewers.
+/// Runs a plan to its end. Setting `stop` ends the run early and keeps its results. Calls `see`
+/// once for every second that ends with at least one viewer.
 ///
 /// # Errors
 /// The run could not start, or an output file cannot be written.

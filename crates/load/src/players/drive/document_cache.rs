@@ -40,8 +40,9 @@ impl DocumentCache {
         }
     }
 
-    /// Returns the parsed document of a response, or `None` if the response is not a document. Two
-    /// threads can parse the same document at the same time.
+    /// Returns the parsed document of a response, or `None` if the response is not a document. No
+    /// lock is held while a document is parsed, so two threads can parse the same document at the
+    /// same time.
     ///
     /// # Errors
     /// The document is malformed or unsupported.

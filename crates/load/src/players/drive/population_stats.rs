@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Limit on the 99th percentile of the generator's lateness, in milliseconds. Above this limit, the
-/// report warns that the generator fell behind. The limit is about the duration of one video frame,
-/// and short compared with the viewers' buffers.
+/// report warns that the generator fell behind. The limit is approximately the duration of one
+/// video frame, and short compared with the viewers' buffers.
 pub const LATE_P99_MAX_MS: f64 = 50.0;
 
 /// Maximum number of viewers whose individual bitrates, stall ratios and scores are stored.

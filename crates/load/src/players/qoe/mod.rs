@@ -160,9 +160,10 @@ impl PlaybackJournal {
 }
 
 /// Returns the linear score of MPC (Yin et al., SIGCOMM 2015, "balanced") per second of playback.
-/// The score is the mean bitrate, minus bitrate changes, minus 3000 kb/s for each second of stall
-/// and start-up. The paper sums the bitrates of segments. This score weights each bitrate by the
-/// seconds played, so that titles with different segment durations are comparable.
+/// The score is the sum of the bitrates, minus the bitrate changes, minus 3000 kb/s for each second
+/// of stall and start-up. This total is divided by the seconds of playback. The paper sums the
+/// bitrates of segments. This score weights each bitrate by the seconds played, so that titles with
+/// different segment durations are comparable.
 fn linear_score(journal: &PlaybackJournal, kbps: impl Fn(&PlayedStretch) -> f64) -> Option<f64> {
     const SECOND_KBPS: f64 = 3000.0;
     let seconds = journal.played_ms as f64 / 1000.0;

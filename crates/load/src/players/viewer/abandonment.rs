@@ -27,7 +27,8 @@ pub(super) struct AbandonedSegment {
 }
 
 impl Viewer {
-    /// Plans the first decision whether to abandon a segment that is requested now.
+    /// Sets the time of the first decision whether to abandon the segment that is requested at
+    /// `now`.
     pub(super) fn plan_abandon_check(&mut self, now: Micros, pending: &PendingFetch) {
         let earliest_abandonment_s = self
             .settings

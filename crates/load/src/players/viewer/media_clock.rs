@@ -60,8 +60,7 @@ impl MediaClock {
         self.state != ClockState::Starting
     }
 
-    /// Returns the time at which the current interruption of playback started, or none during
-    /// playback.
+    /// Returns the time at which the current wait for playback started, or none during playback.
     pub(super) fn waits_since(&self) -> Option<Micros> {
         match self.state {
             ClockState::Starting => Some(self.began),

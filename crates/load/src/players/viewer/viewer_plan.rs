@@ -11,10 +11,10 @@ use media::manifest::read::ResourceRange;
 pub struct PlaybackSettings {
     /// Maximum length of the buffered media, in seconds.
     pub buffer_max_s: f64,
-    /// Seconds of media that each track must buffer before playback starts. Each track must buffer
-    /// at least one segment.
+    /// Seconds of video and audio that must be buffered before playback starts. At least one
+    /// segment of each must be buffered.
     pub start_s: f64,
-    /// Seconds of media that each track must buffer before playback resumes after a stall.
+    /// Seconds of video and audio that must be buffered before playback resumes after a stall.
     pub resume_s: f64,
     /// The level of the first segment.
     pub start_level: StartLevel,

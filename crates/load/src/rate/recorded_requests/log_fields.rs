@@ -43,8 +43,8 @@ pub(super) fn split_fields(line: &str, escapes: QuoteEscapes) -> Option<Vec<Cow<
     Some(fields)
 }
 
-/// Returns the text before the closing quote with decoded escape sequences, and the text after this
-/// quote.
+/// Returns the text before the closing quote, with its escape sequences decoded. Also returns the
+/// text after the closing quote.
 fn split_quoted(text: &str, escapes: QuoteEscapes) -> Option<(Cow<'_, str>, &str)> {
     let bytes = text.as_bytes();
     let mut at = 0;

@@ -72,7 +72,7 @@ fn truncate_track(track: &MuxTrack, samples: u32) -> MuxTrack {
     track
 }
 
-/// The position at which the next sample of each track is written, and the samples of the current
+/// The number of samples that are already written of each track, and the samples of the current
 /// fragment.
 #[derive(Clone)]
 struct FragmentCursor {
@@ -193,8 +193,8 @@ impl SharedFields {
         }
     }
 
-    /// Returns whether `trun` contains a duration, a size, flags and a composition offset for each
-    /// sample.
+    /// Returns which fields `trun` contains for each sample, in the order duration, size, flags and
+    /// composition offset.
     fn present_fields(&self) -> [bool; 4] {
         let each = [self.duration, self.size, self.flags].map(|shared| shared.is_none());
         [each[0], each[1], each[2], self.has_composition_offsets]

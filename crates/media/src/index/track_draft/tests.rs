@@ -23,8 +23,8 @@ fn push_ten_byte_sample(draft: &mut TrackDraft, offset: u64) {
     draft.push_sample(Sample { offset, ..sample }).unwrap();
 }
 
-/// Adds a fragment with one sample at each of these decode times. Returns the durations and the
-/// notes.
+/// Adds one fragment for each of these decode times; each fragment has one sample. Returns the
+/// durations and the notes.
 fn durations_and_notes_after(times: &[u64]) -> (Vec<u32>, Vec<String>) {
     let mut draft = build_draft();
     for (n, time) in times.iter().enumerate() {

@@ -17,8 +17,8 @@ use std::fmt::Write;
 pub(super) struct AdaptationSet<'a> {
     /// Never empty.
     pub(super) renditions: Vec<&'a Rendition>,
-    /// Whether this is the first set with its language and purpose. Only such a set has the role
-    /// `main` by default.
+    /// Whether this is a video set, or the first audio set of its codec and channel count with its
+    /// language and purpose. Only such a set has the role `main` by default.
     is_main: bool,
     /// Whether players should choose this set before its alternatives.
     is_default: bool,

@@ -103,9 +103,9 @@ impl ExtinfWriter {
             } else {
                 1_000_000
             },
-            // If this rendition starts later than the earliest rendition, the first segment may be
-            // listed with the delay added to its duration. The delay never exceeds `start`, so the
-            // subtraction does not wrap.
+            // If this rendition starts more than 250 ms after the earliest rendition, the `EXTINF`
+            // duration of the first segment includes this delay. The delay never exceeds `start`,
+            // so the subtraction does not wrap.
             start_ticks: start.wrapping_sub(presentation.listed_lead_ticks(rendition)),
             printed_units: 0,
         }

@@ -53,8 +53,9 @@ impl AutoselectKey {
 /// A format supports a title if it supports at least one of the title's video codecs. If the title
 /// is audio only, the format must support at least one of the audio codecs. Each video rendition is
 /// listed with each audio group. The variants with the first audio group are listed first, in the
-/// order of the presentation. The first variant is therefore the variant with which players start.
-/// If segments are encrypted, there are no I-frame playlists.
+/// order of the presentation. The first variant therefore has the first video rendition of the
+/// presentation, with which players should start. If segments are encrypted, there are no I-frame
+/// playlists.
 pub fn write_multivariant_playlist(
     presentation: &Presentation,
     format: SegmentFormat,

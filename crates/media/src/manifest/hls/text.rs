@@ -117,8 +117,8 @@ fn unique_name(rendition: &TextRendition, taken: &[String]) -> String {
 }
 
 impl TextRendition {
-    /// Returns the name that players show: the label of the author, or the language with the kind.
-    /// Examples are `English` and `English (captions)`.
+    /// Returns the name that players show: the label that the author gave, or the language with the
+    /// kind. Examples are `English` and `English (captions)`.
     pub fn display_name(&self) -> String {
         let label = self.label.as_deref().map(str::trim).unwrap_or_default();
         if !label.is_empty() {
@@ -139,7 +139,8 @@ impl TextRendition {
 }
 
 /// Writes the media playlist of text, which is the same for all text renditions. The segments have
-/// the same boundaries as the segments of the video. Returns `None` if the presentation is empty.
+/// the same boundaries as the segments of the video, or of the first audio rendition of a title
+/// without video. Returns `None` if the presentation is empty.
 ///
 /// Text segments are never encrypted, so there is no `EXT-X-KEY`.
 pub fn write_text_playlist(presentation: &Presentation, form: HlsTextForm) -> Option<String> {

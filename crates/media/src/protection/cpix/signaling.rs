@@ -62,8 +62,8 @@ fn decode_utf8(bytes: Vec<u8>, name: &str) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| Error::malformed(format!("{name} is not UTF-8")))
 }
 
-/// Returns the XML if it is well-formed and contains only elements, because the XML becomes part of
-/// an MPD.
+/// Returns the XML if it is well-formed and contains neither `<?` nor `<!`, because the XML becomes
+/// part of an MPD.
 fn check_xml(bytes: Vec<u8>) -> Result<String> {
     let text = decode_utf8(bytes, "ContentProtectionData")?;
     let wrapped = format!("<ContentProtection>{text}</ContentProtection>");

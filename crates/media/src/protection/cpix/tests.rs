@@ -307,7 +307,8 @@ struct TransparentDecryptor;
 
 impl KeyDocumentDecryptor for TransparentDecryptor {
     fn decrypt_for_recipient(&self, value: &[u8]) -> Option<zeroize::Zeroizing<Vec<u8>>> {
-        // In the test documents, a value of 15 zero bytes is encrypted for another recipient.
+        // In the test documents, 15 zero bytes stand for a value that is encrypted for another
+        // recipient.
         (value != [0; 15]).then(|| value.to_vec().into())
     }
 

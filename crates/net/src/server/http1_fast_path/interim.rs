@@ -27,8 +27,8 @@ impl InterimWriter {
         shared: &ConnectionState,
         cx: &mut Context<'_>,
     ) -> io::Result<()> {
-        // Registers the waker for further interim responses. The result reports a requested close,
-        // which is ignored here until the response is sent.
+        // Registers the waker for further interim responses. Ignores whether a close was requested,
+        // because the fast path checks for a close again when it starts the final response.
         let _ = shared.poll_closing(cx.waker());
         loop {
             while let Some(rest) = self.bytes.get(self.written..).filter(|r| !r.is_empty()) {

@@ -24,7 +24,7 @@ pub(super) enum BodyFraming {
     UntilClose,
 }
 
-/// Properties of a response that its request determines.
+/// Properties of a response that depend on the request.
 #[derive(Clone, Copy)]
 pub(super) struct ResponseOptions {
     /// The request's method is HEAD.

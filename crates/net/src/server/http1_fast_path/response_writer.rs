@@ -95,9 +95,9 @@ impl ResponseWriter {
     /// Accepts the body's next chunk, or `None` at the end of the body.
     ///
     /// # Errors
-    /// When the body's length differs from the declared length. The error closes the connection, so
-    /// that the client neither takes later bytes for a part of the body nor waits for missing
-    /// bytes.
+    /// When the body's length differs from the declared length. The error closes the connection.
+    /// Otherwise the client would wait for missing bytes, or would treat later bytes as a part of
+    /// the body.
     fn take_chunk(&mut self, chunk: Option<Chunk>) -> io::Result<()> {
         self.done = chunk.is_none() || self.body.is_done();
         let len = chunk.as_ref().map_or(0, Chunk::len);

@@ -104,8 +104,8 @@ fn a_slow_tls_handshake_before_a_hand_over_still_gets_http2_responses() {
     idle.stream().write_all(request).unwrap();
     assert!(idle.stream().read(&mut [0; 1000]).unwrap() > 0);
     server.shutdown.hand_over();
-    // The server closes the idle connection after the allowed idle time. At this time, no bytes
-    // have arrived on the slow connection for an even longer time.
+    // The server closes the idle connection after the allowed idle time. By then, the slow
+    // connection has sent no bytes for an even longer time.
     while idle.stream().read(&mut [0; 1000]).unwrap() > 0 {}
     slow.finish_handshake();
     slow.stream().write_all(HTTP2_REQUEST).unwrap();

@@ -9,7 +9,8 @@ use store::{FolderEntry, Key, Store};
 
 /// Maximum number of listed folders. Each folder takes at least one request.
 const FOLDERS_MAX: usize = 200;
-/// Suffixes of files with a single track. A folder that contains such files is one title.
+/// Suffixes of files with a single track. Several films in one folder are usually one title if any
+/// of them has such a suffix.
 const TRACK_SUFFIXES: [&str; 4] = ["cmfv", "cmfa", "ismv", "isma"];
 
 /// A title that was found by its name.
@@ -22,7 +23,8 @@ pub(crate) struct ListedTitle {
 }
 
 /// Lists the titles folder by folder, breadth first. Skips unreadable folders below the root. The
-/// returned flag is set if a limit was reached, so that titles may be missing. Blocks the thread.
+/// returned flag is set if titles may be missing, because there are too many folders or titles.
+/// Blocks the thread.
 ///
 /// # Errors
 /// Returns an error if the root cannot be listed.
@@ -58,8 +60,9 @@ pub(crate) fn list_titles(store: &Store) -> Result<(Vec<ListedTitle>, bool), sto
 }
 
 /// Returns the titles of one folder. If the folder contains server manifests, each manifest is a
-/// title, because the manifests name the other files. Otherwise, a folder of single-track files is
-/// one title. In any other folder, each film file is a title.
+/// title, because the manifests name the other files. Otherwise, a folder with 2 to [`FILES_MAX`]
+/// films is one title if any of them is a single-track file. In any other folder, each film file is
+/// a title.
 fn titles_in_listing(folder: &Key, entries: &[FolderEntry]) -> Vec<ListedTitle> {
     let files = || {
         entries

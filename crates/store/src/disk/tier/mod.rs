@@ -72,12 +72,12 @@ pub struct TierHit {
     pub body: Range<u64>,
 }
 
-/// Numbers of objects and files since the tier was opened.
+/// Counts of written objects, dropped objects and removed files since the tier was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskTierCounts {
     /// Objects that were written.
     pub written: u64,
-    /// Objects that were not written, because the queue was full or closed, or because the disk
+    /// Objects that were not written, because the queue was full or closed, or because the write
     /// failed.
     pub dropped: u64,
     /// Damaged, misnamed or outdated files that were removed.
@@ -219,7 +219,7 @@ impl DiskTier {
         self.shared.queue.len()
     }
 
-    /// Returns the numbers of objects and files so far.
+    /// Returns the counts since the tier was opened.
     pub fn counts(&self) -> DiskTierCounts {
         let [written, dropped, broken] = &self.shared.counts;
         DiskTierCounts {
