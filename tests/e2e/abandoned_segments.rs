@@ -166,8 +166,8 @@ fn segment_of(record: &Value) -> Option<(u64, String)> {
     Some((digits.parse().ok()?, position.to_owned()))
 }
 
-/// Returns the part of the URL that identifies the fifth segment of the highest level. The URL is
-/// known from a run without a relay.
+/// Returns the part of the URL that identifies the fifth segment of the highest level. To learn the
+/// URL, this function plays the film for two seconds without a relay.
 fn fifth_of_highest(server: &HeadwaterServer, folder: &Path, path: &str) -> String {
     let records = folder.join("all.jsonl");
     let status = Command::new(env!("CARGO_BIN_EXE_headwater"))

@@ -127,8 +127,9 @@ impl Fleet {
         command.output().unwrap()
     }
 
-    /// Sends a command repeatedly until both edges have responded, because an edge subscribes
-    /// shortly after it has connected. Returns the results of the last attempt, sorted by edge.
+    /// Sends a command repeatedly until both edges have responded. A connected edge may not have
+    /// subscribed yet, and then misses the command. Returns the results of the last attempt, sorted
+    /// by edge.
     fn command_both(&self, arguments: &[&str]) -> Vec<serde_json::Value> {
         let mut results = Vec::new();
         wait_until("both edges respond", || {

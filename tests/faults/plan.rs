@@ -16,7 +16,7 @@ pub struct PlannedRequest {
 pub enum RequestKind {
     Whole,
     Head,
-    /// A GET request for a range, from the first to the last byte.
+    /// A GET request for a range. The fields are the positions of the range's first and last byte.
     Range(u64, u64),
     /// A conditional request with the entity tag of this version.
     IfNoneMatch(u64),

@@ -1,4 +1,5 @@
-//! Tests that congestion controls behave over an emulated link as over a real network.
+//! Tests that an emulated link shows a known difference between congestion controls. With a shallow
+//! queue, bbr is faster than reno.
 
 #![allow(clippy::unwrap_used)]
 

@@ -215,8 +215,8 @@ pub struct Expectation {
     pub source: Option<SourceRange>,
     /// Reason why the claim does not hold, if known.
     pub because: Option<String>,
-    /// Name of the quantity. It is measured by a sink, or it is one of `LINK.lost`, `LINK.dropped`,
-    /// `LINK.down-bytes` and `LINK.up-bytes` of a link.
+    /// Name of the quantity. A sink measures the quantity, or the quantity is `LINK.lost`,
+    /// `LINK.dropped`, `LINK.down-bytes` or `LINK.up-bytes`, where `LINK` is the name of a link.
     pub quantity: Spanned<String>,
     /// Values of variables that select the arms.
     pub of: BTreeMap<Spanned<String>, Spanned<Value>>,

@@ -35,8 +35,8 @@ pub struct RunRecord {
     pub histograms: BTreeMap<String, HistogramRecord>,
     /// 99th percentile of each link's lateness, in microseconds.
     pub link_late_us: BTreeMap<String, u64>,
-    /// 99th percentile of the lateness that each sink reports, in milliseconds. With several parts,
-    /// the value is the maximum of all parts.
+    /// 99th percentile of the lateness that each sink reports, in milliseconds. With several
+    /// agents, each value is the maximum of all agents.
     #[serde(default)]
     pub sink_late_ms: BTreeMap<String, f64>,
     /// Other activity of the machine. With several agents, each value is the maximum of all agents.

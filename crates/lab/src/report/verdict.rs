@@ -186,7 +186,8 @@ mod tests {
             ([0.97, 1.2], none, Verdict::Undecided),
             ([1.2, 1.3], none, Verdict::Contradicted),
             ([1.0, 1.0], up, Verdict::Contradicted),
-            // The following ranges end at the neutral value and have a direction.
+            // One end of the source ranges `up_to` and `down_to` is the neutral value 1.0. Each of
+            // these ranges has a direction.
             ([1.02, 1.1], up_to, Verdict::Repeated),
             ([1.2, 1.3], up_to, Verdict::Repeated),
             ([1.3, 1.4], up_to, Verdict::Stronger),

@@ -205,7 +205,8 @@ mod tests {
         let fine = test_run((3..=20).map(|n| (n * 10, n * 10, 1.0)));
         assert!(load_points(&fine).iter().all(|point| !point.knee));
         assert_eq!(load_points(&RunResult::default()), []);
-        // Some seconds have too few requests for any quantile, so the latencies are ignored.
+        // Some seconds have too few requests to compute any quantile, so the latencies of the whole
+        // run are ignored.
         let few = test_run((1..=20).map(|n| (n, n, if n < 8 { 1.0 } else { 4.0 })));
         assert!(load_points(&few).iter().all(|point| !point.knee));
     }

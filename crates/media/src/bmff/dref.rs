@@ -16,7 +16,7 @@ pub enum DataReference {
 /// Maximum length of the name of another file, in bytes.
 pub const NAME_BYTES_MAX: usize = 4096;
 
-/// Returns the location that data reference `index` names. The first reference has index 1.
+/// Returns the data reference with the given index. The first reference has index 1.
 ///
 /// A missing or truncated reference means the same file. The self-reference flag also means the
 /// same file, for example in QuickTime's `alis`.

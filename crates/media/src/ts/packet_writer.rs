@@ -158,7 +158,8 @@ impl PacketWriter<'_> {
     }
 
     /// Reserves the payload of the next packet and returns the length of this payload, which is at
-    /// most `most` bytes. At least one byte remains for each later packet of the PES packet.
+    /// most `most` bytes. Leaves at least one byte of the PES packet for each later transport
+    /// packet.
     fn reserve_payload(&mut self, most: usize) -> usize {
         self.packets = self.packets.saturating_sub(1);
         self.room = most.min(self.left.saturating_sub(self.packets)).max(1);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::{Setting, SettingLayers, UsageError};
 use crate::access_token::{RequiredTokenHeader, TIMING_TOKEN, read_token};
 
-/// The settings of traces, which every server has.
+/// The settings of traces and `Server-Timing`. Every server has these settings.
 pub const TRACING: &[Setting] = &[
     Setting::new(
         "otlp-endpoint",

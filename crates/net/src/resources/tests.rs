@@ -124,8 +124,8 @@ fn this_process_has_a_limit_and_uses_memory() {
     assert!(default_workers() >= 1);
 }
 
-/// Runs this test again in a child process, inside new groups of version 1 that have limits. This
-/// needs root rights and mounted hierarchies of version 1.
+/// Runs this test again in a child process, inside new groups of version 1 that have limits. The
+/// test needs root rights and the mounted cgroup v1 hierarchies `memory` and `cpu`.
 #[test]
 fn a_live_group_of_version_1_limits_memory_and_workers() {
     const INSIDE: &str = "HEADWATER_TEST_INSIDE_GROUP";

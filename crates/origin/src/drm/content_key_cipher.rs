@@ -62,8 +62,8 @@ impl BlockCipher for ContentBlockCipher {
     }
 }
 
-/// Returns PlayReady's checksum, with which old clients detect a wrong key. The checksum is the
-/// first 8 bytes of the little-endian key id, encrypted with the key.
+/// Returns PlayReady's checksum, with which old clients detect a wrong key. The little-endian key
+/// id is encrypted with the key. The checksum is the first 8 bytes of the encrypted key id.
 pub(crate) fn playready_checksum(key: &ContentKey, guid: KeyId) -> Result<[u8; 8], media::Error> {
     let unbound = UnboundCipherKey::new(&AES_128, key.expose());
     let cipher = unbound

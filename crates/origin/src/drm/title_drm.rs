@@ -144,7 +144,8 @@ impl DrmPolicy {
         }
     }
 
-    /// Returns the signaling of the source's own encryption, without ciphers.
+    /// Returns the signaling of the source's own encryption. The result contains no ciphers,
+    /// because the samples are served as they are.
     fn signal_source_encryption(&self, source: &SourceProtection, title: &Key) -> TrackDrm {
         let systems = self.list_source_systems(source, title);
         TrackDrm {

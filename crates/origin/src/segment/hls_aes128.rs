@@ -202,7 +202,8 @@ mod tests {
             .unwrap()
     }
 
-    /// Encrypts a segment that is written in steps of these lengths.
+    /// Encrypts the segment `clear` in steps. `steps` contains the number of bytes that each step
+    /// adds. After the last step, encrypts the rest of the segment.
     fn encrypt_in_steps(encryption: &SegmentEncryption, clear: &[u8], steps: &[usize]) -> Vec<u8> {
         let (mut out, mut encryptor, mut written) =
             (clear.to_vec(), encryption.start_encryption(), 0);

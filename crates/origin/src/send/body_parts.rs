@@ -101,7 +101,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Returns the bytes of the parts. In the assumed file, each byte equals its position.
+    /// Returns the bytes of the parts. The value of each byte of a file range is the byte's
+    /// position in the file.
     fn flat(pieces: &[PlannedPart]) -> Vec<u8> {
         let bytes = |piece: &PlannedPart| match piece {
             PlannedPart::Generated(bytes) | PlannedPart::Arena(bytes) => bytes.to_vec(),

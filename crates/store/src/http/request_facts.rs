@@ -49,8 +49,8 @@ pub(crate) struct CallNotes {
 }
 
 impl StorageCall {
-    /// Creates a request for a range. If `piped` is set, the response's body will be spliced. Only
-    /// the head is then read until the caller takes the body's bytes.
+    /// Creates a request for a range. If `piped` is set, the response's body will be spliced. In
+    /// this case, the client at first reserves buffer space only for the response's head.
     pub(crate) fn new_range_call(piped: bool) -> StorageCall {
         StorageCall {
             ranged: true,

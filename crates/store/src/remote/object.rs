@@ -17,7 +17,8 @@ pub struct RemoteObject {
     key: Key,
     name: VersionedKey,
     state: Arc<PinnedVersion>,
-    /// The declared version, which is used until the first response.
+    /// The version that the caller of `from_declared_version` declared. The method `version`
+    /// returns the declared version until the first response.
     promised: ObjectVersion,
     changed: AtomicBool,
     /// The first bytes of the object. They are dropped when the index has been built.

@@ -6,8 +6,8 @@ pub(super) struct FlowControlField {
     pub(super) field: &'static str,
     /// Names and factors of the units, largest unit first.
     pub(super) units: &'static [(&'static str, u64)],
-    /// Range of values that the NBMP field stores, in ms or bit/s. Values outside this range become
-    /// parameters, because the validator rejects some of these values.
+    /// Range of values that the NBMP field stores, in ms or bit/s. A value outside this range is
+    /// written as a parameter instead, because the validator rejects some values outside the range.
     meant: std::ops::RangeInclusive<u64>,
 }
 

@@ -15,8 +15,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::task::LocalSet;
 
-/// Pause between a viewer whose playback failed and the next viewer of the same place. The pause
-/// prevents a continuous stream of requests to a server that has failed.
+/// Pause after a viewer whose playback failed. In each place, viewers play one after another, and
+/// the next viewer starts after this pause. The pause prevents a continuous stream of requests to a
+/// server that has failed.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 /// State that all threads of a run share.

@@ -9,7 +9,7 @@ use media::protection::{
     ContentSystem, KeyId, ProtectionScheme, SystemSignaling, TrackSignaling, format_key_id,
 };
 
-/// Place that is printed for findings about all renditions.
+/// The `place` of findings that do not concern a single rendition.
 const PLACE: &str = "protection";
 /// Classes of renditions. Each class needs at least as much protection as the previous class.
 const CLASSES: [&str; 4] = ["AUDIO", "SD", "HD", "UHD"];

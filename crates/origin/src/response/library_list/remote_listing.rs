@@ -13,7 +13,7 @@ const FOLDERS_MAX: usize = 200;
 /// of them has such a suffix.
 const TRACK_SUFFIXES: [&str; 4] = ["cmfv", "cmfa", "ismv", "isma"];
 
-/// A title that was found by its name.
+/// A file or folder that is a title according to the names in the listing.
 pub(crate) struct ListedTitle {
     pub(crate) key: Key,
     /// `file`, `folder`, or `index` for a server manifest.
