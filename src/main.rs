@@ -15,7 +15,7 @@ fn main() -> ExitCode {
     match matches.subcommand() {
         Some(("serve", flags)) => origin::serve(flags),
         Some(("index", flags)) => origin::index_command::run_index(flags),
-        Some(("edge", flags)) => edge::run_command(flags),
+        Some(("edge", flags)) => edge::run_edge_command(flags),
         Some(("check", flags)) => origin::check::run_check(flags),
         Some(("load", flags)) => load::run(flags),
         Some(("lab", flags)) => lab::run_lab_command(flags),

@@ -16,7 +16,7 @@ use crate::cache_outcome::{CacheOutcome, PassReason};
 use crate::cached_object::{CachedObject, vary_names};
 use crate::deliver;
 use crate::freshness::{
-    CacheDirectives, ExchangeFacts, FreshnessPolicy, judge_reuse, judge_storage,
+    CacheDirectives, FreshnessPolicy, StorageFacts, judge_reuse, judge_storage,
 };
 
 /// The first byte selects headers and other properties of the request. The rest is the origin's
@@ -150,7 +150,7 @@ fn check_relayed(received: &ReceivedResponse) {
 }
 
 fn body(received: &ReceivedResponse) -> Body {
-    let cut = (!received.whole).then(|| Err(net::body::BodyCut::new("cut")));
+    let cut = (!received.whole).then(|| Err(net::body::BodyError::new("cut")));
     let data = Ok(Bytes::copy_from_slice(&received.body));
     let pieces = futures_util::stream::iter([data].into_iter().chain(cut));
     match received.len {
@@ -161,7 +161,7 @@ fn body(received: &ReceivedResponse) -> Body {
 
 /// Checks the responses from the cache, if the origin response may be cached.
 fn check_cached(received: &ReceivedResponse, request: &HeaderMap, flags: u8) {
-    let facts = ExchangeFacts {
+    let facts = StorageFacts {
         method: &Method::GET,
         has_authorization: flags & 2 != 0,
         has_cookies: flags & 4 != 0,
@@ -202,7 +202,7 @@ fn check_cached(received: &ReceivedResponse, request: &HeaderMap, flags: u8) {
         .growing
         .append_bytes(Bytes::copy_from_slice(&received.body));
     if received.whole {
-        object.body.complete_body(false);
+        object.body.mark_complete(false);
     } else {
         object.body.end_with_error("cut");
     }

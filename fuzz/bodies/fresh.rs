@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 use crate::freshness::{
-    CacheDirectives, ExchangeFacts, FreshnessPolicy, ReuseDecision, judge_reuse, judge_storage,
+    CacheDirectives, FreshnessPolicy, ReuseDecision, StorageFacts, judge_reuse, judge_storage,
 };
 
 /// The first two bytes are the status. The third byte selects facts about the exchange, and the
@@ -25,7 +25,7 @@ pub fn run(data: &[u8]) {
     let response = parse_headers(lines.by_ref().take_while(|line| !line.is_empty()));
     let request = parse_headers(lines);
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
-    let facts = ExchangeFacts {
+    let facts = StorageFacts {
         method: &Method::GET,
         has_authorization: flags & 1 != 0,
         has_cookies: flags & 2 != 0,

@@ -46,7 +46,7 @@ fn index_in_pieces(data: &[u8], seed: u8) -> Result<Index> {
 }
 
 fn lies_within(track: &media::index::Track, len: usize) -> bool {
-    let mut samples = track.samples.range(0..track.samples.len());
+    let mut samples = track.samples.iter_range(0..track.samples.len());
     samples.all(|sample| sample.offset + u64::from(sample.size) <= len as u64)
 }
 
@@ -54,7 +54,7 @@ fn lies_within(track: &media::index::Track, len: usize) -> bool {
 fn check_track(track: &media::index::Track) {
     let samples = &track.samples;
     assert!(!samples.is_empty() && track.timescale > 0);
-    let rows: Vec<Sample> = samples.range(0..samples.len()).collect();
+    let rows: Vec<Sample> = samples.iter_range(0..samples.len()).collect();
     assert_eq!(rows.len(), samples.len() as usize);
     let mut dts = 0;
     for (n, row) in rows.iter().enumerate() {

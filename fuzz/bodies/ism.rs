@@ -1,7 +1,7 @@
 //! Checks that no server manifest makes its parser panic or exceed its limits. Every name in the
 //! manifest must be refused, or resolve to a key inside the library.
 
-use crate::references::{self, ReferenceTarget, UrlPrefix};
+use crate::references::{self, AllowedUrlPrefix, ReferenceTarget};
 use media::ism;
 use store::Key;
 
@@ -18,10 +18,11 @@ pub fn run(data: &[u8]) {
 }
 
 fn check_target(name: &str) {
-    let prefixes: Vec<UrlPrefix> = ["https://media.example.com/films/", "http://127.0.0.1:8080"]
-        .iter()
-        .filter_map(|text| UrlPrefix::parse_prefix(text).ok())
-        .collect();
+    let prefixes: Vec<AllowedUrlPrefix> =
+        ["https://media.example.com/films/", "http://127.0.0.1:8080"]
+            .iter()
+            .filter_map(|text| AllowedUrlPrefix::parse_prefix(text).ok())
+            .collect();
     assert_eq!(prefixes.len(), 2);
     let holder = Key::parse("a/b/title.ism").unwrap_or_default();
     let Ok(target) = references::resolve_reference(&holder, name, &prefixes) else {

@@ -2,7 +2,7 @@
 //! or `https`, or be refused.
 
 use media::manifest::read::hls::ParsedPlaylist;
-use media::manifest::read::{SEGMENTS_MAX, SegmentList, SegmentSource, Url, hls, mpd};
+use media::manifest::read::{SEGMENTS_MAX, SegmentList, SegmentListSource, Url, hls, mpd};
 
 /// `data` is an HLS playlist.
 pub fn run_hls(data: &[u8]) {
@@ -30,10 +30,10 @@ pub fn run_mpd(data: &[u8]) {
     }
 }
 
-fn check_source(source: &SegmentSource, data: &[u8]) {
+fn check_source(source: &SegmentListSource, data: &[u8]) {
     match source {
-        SegmentSource::Segments(segments) => check_segments(segments),
-        SegmentSource::Sidx(index) => {
+        SegmentListSource::Segments(segments) => check_segments(segments),
+        SegmentListSource::Sidx(index) => {
             let at = data
                 .windows(4)
                 .position(|window| window == b"<!--")
@@ -42,7 +42,7 @@ fn check_source(source: &SegmentSource, data: &[u8]) {
                 check_segments(&segments);
             }
         }
-        SegmentSource::Playlist(_) => panic!("an MPD references no playlist"),
+        SegmentListSource::Playlist(_) => panic!("an MPD references no playlist"),
     }
 }
 

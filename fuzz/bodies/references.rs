@@ -46,7 +46,7 @@ fn read_references(file: &[u8], piece: usize) -> Result<Option<ExternalReference
 }
 
 fn collect_samples(track: &media::index::Track) -> Vec<Sample> {
-    track.samples.range(0..track.samples.len()).collect()
+    track.samples.iter_range(0..track.samples.len()).collect()
 }
 
 fn check_index(index: &Index) {

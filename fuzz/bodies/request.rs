@@ -20,7 +20,7 @@ use crate::cached_object::CachedObject;
 use crate::config::{EdgeSettings, SETTINGS, TABLES, define_edge_command};
 use crate::deliver;
 use crate::freshness::{FreshnessLifetime, LifetimeSource};
-use crate::request_facts::{LocalReply, RequestFacts};
+use crate::request_facts::{LocalRequest, RequestFacts};
 use net::cmcd::CmcdData;
 
 /// The first byte selects settings of the edge. The rest is the data that a client sends.
@@ -57,7 +57,7 @@ fn check(parts: &Parts, settings: &EdgeSettings) {
     let client = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let received = match RequestFacts::from_parts(parts, settings, &instance, client) {
         Ok(received) => received,
-        Err(LocalReply::Rejected(response)) => {
+        Err(LocalRequest::Rejected(response)) => {
             assert!(response.status().is_client_error() || response.status().as_u16() == 508);
             return;
         }
@@ -197,7 +197,7 @@ fn cached_object() -> &'static (Arc<CachedObject>, Vec<u8>) {
                 .growing
                 .append_bytes(Bytes::copy_from_slice(piece));
         }
-        object.body.complete_body(false);
+        object.body.mark_complete(false);
         (Arc::new(object), body)
     })
 }

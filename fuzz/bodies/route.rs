@@ -1,7 +1,7 @@
 //! Checks that no URL makes the router panic, and that a printed URL parses back to the same
 //! request.
 
-use crate::route::{self, OriginRequest, parse_route};
+use crate::route::{self, RequestedResource, parse_route};
 
 pub fn run(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
@@ -32,13 +32,13 @@ pub fn run(data: &[u8]) {
 
 /// Compares requests. Ignores the static file that a manifest URL may name, because printed
 /// manifest URLs contain no file name.
-fn is_same_request(a: &OriginRequest, b: &OriginRequest) -> bool {
+fn is_same_request(a: &RequestedResource, b: &RequestedResource) -> bool {
     match (a, b) {
         (
-            OriginRequest::Manifest {
+            RequestedResource::Manifest {
                 title, manifest, ..
             },
-            OriginRequest::Manifest {
+            RequestedResource::Manifest {
                 title: other,
                 manifest: another,
                 ..

@@ -1,9 +1,9 @@
 //! Checks that a transport stream muxed in batches equals the stream muxed at once. The length must
 //! not exceed the declared maximum, whatever bytes the samples contain.
 
-use media::codec::{Codec, MediaFormat};
+use media::codec::{Codec, TrackFormat};
 use media::plan::{AccessUnit, SegmentAccessUnits};
-use media::ts::{BatchedMuxer, wrap_segment};
+use media::ts::{BatchedMuxer, mux_ts_or_packed_audio};
 
 /// A sample entry of AVC, with small parameter sets.
 const ENTRY: &[u8] = &[
@@ -22,7 +22,7 @@ pub fn run(data: &[u8]) {
         return;
     };
     let mut codec = Codec::from_sample_entry(ENTRY).unwrap();
-    let MediaFormat::Video(video) = &mut codec.format else {
+    let TrackFormat::Video(video) = &mut codec.format else {
         return;
     };
     let nal = video.nal.as_mut().unwrap();
@@ -34,11 +34,11 @@ pub fn run(data: &[u8]) {
         &file[start..end]
     };
     let parts: Vec<&[u8]> = segment.source_ranges.iter().map(of_file).collect();
-    let whole = wrap_segment(&codec, &segment, &parts);
+    let whole = mux_ts_or_packed_audio(&codec, &segment, &parts);
     let mut batches = BatchedMuxer::new(&codec, &segment).unwrap();
-    let mut out = vec![0x55; batches.len_max()];
+    let mut out = vec![0x55; batches.segment_len_max()];
     let mut len = 0;
-    while let Some(batch) = batches.next_batch(u64::from(u16::from_le_bytes([low, high]))) {
+    while let Some(batch) = batches.plan_next_batch(u64::from(u16::from_le_bytes([low, high]))) {
         let parts: Vec<&[u8]> = batch.source_ranges.iter().map(of_file).collect();
         match batches.write_batch(&batch, &parts, &mut out[len..]) {
             Ok(more) => len += more,

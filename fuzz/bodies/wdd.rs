@@ -3,7 +3,7 @@
 //! and back. TOML must also keep all values when it is converted to a description and back.
 
 use crate::nbmp::{
-    ConformanceLevel, DEPTH_MAX, DescriptionKind, OFFENCES_MAX, REST, find_json_path,
+    DEPTH_MAX, DescriptionKind, OFFENCES_MAX, REST, ValidationStrictness, json_path_of_key,
     parse_bounded_json, to_experiment, to_workflow, validate_description,
 };
 use serde_json::Value;
@@ -15,7 +15,7 @@ pub fn run(data: &[u8]) {
             DescriptionKind::Task,
             DescriptionKind::Function,
         ] {
-            for level in [ConformanceLevel::Strict, ConformanceLevel::Lenient] {
+            for level in [ValidationStrictness::Strict, ValidationStrictness::Lenient] {
                 let offences = validate_description(&workflow, kind, level, &[]);
                 assert!(offences.len() <= OFFENCES_MAX);
                 assert!(offences.iter().all(|offence| offence.path.starts_with('$')));
@@ -34,7 +34,7 @@ pub fn run(data: &[u8]) {
             assert_eq!(to_experiment(&workflow), experiment);
         }
         for key in experiment.keys() {
-            assert!(find_json_path(&workflow, key).starts_with('$'));
+            assert!(json_path_of_key(&workflow, key).starts_with('$'));
         }
     }
 }

@@ -8,9 +8,9 @@ use std::time::Instant;
 
 use http::header::{HeaderMap, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Uri};
-use net::admin_port::{find_refusal, json_response, page_response};
+use net::admin_port::{json_response, page_response, refuse_without_token};
 use net::body::Incoming;
-use net::server::OpenConnections;
+use net::server::ConnectionInspector;
 use net::{Body, Conn, Error, viewers};
 use serde_json::json;
 
@@ -27,7 +27,7 @@ pub struct AdminPort {
     pub edge: Arc<ReloadableEdge>,
     pub token: Arc<str>,
     /// Connections of the main port.
-    pub connections: OpenConnections,
+    pub connections: ConnectionInspector,
     /// Index of the upstream connection pool that requests of this port use.
     pub worker: usize,
     /// Time at which the process started.
@@ -49,15 +49,15 @@ pub async fn handle_admin_request(
         "/readyz" => return edge.ready_response(),
         _ => {}
     }
-    if let Some(refusal) = find_refusal(&head.headers, &admin.token, "headwater edge") {
+    if let Some(refusal) = refuse_without_token(&head.headers, &admin.token, "headwater edge") {
         return refusal;
     }
-    if *method == Method::POST && is_cross_site(&head.headers) {
+    if *method == Method::POST && is_cross_site_request(&head.headers) {
         let what = "requests from pages of other sites are not allowed";
         return Error::new_client_error(StatusCode::FORBIDDEN, what).to_response();
     }
     let collector = edge.collector.as_deref();
-    if let Some(response) = viewers::admin_response(collector, method, uri.path()) {
+    if let Some(response) = viewers::viewers_response(collector, method, uri.path()) {
         return response;
     }
     let query = uri.query().unwrap_or_default();
@@ -101,7 +101,7 @@ pub async fn handle_admin_request(
 /// Returns whether a page with another scheme, host or port sent the request. A browser that has
 /// stored the token also sends it with such a request. The browser then marks the request in
 /// `Sec-Fetch-Site` (Fetch Metadata).
-fn is_cross_site(headers: &HeaderMap) -> bool {
+fn is_cross_site_request(headers: &HeaderMap) -> bool {
     let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
     site.is_some_and(|site| ![&b"same-origin"[..], b"none"].contains(&site))
 }

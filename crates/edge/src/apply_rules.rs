@@ -155,8 +155,13 @@ impl RuleApplier {
     }
 
     /// Samples the connection's TCP statistics until the response has been sent.
-    pub fn sample_tcp(&self, pending: &PendingRecord, conn: &Conn, response: &mut Response<Body>) {
-        self.sampler.sample_connection(pending, conn, response);
+    pub fn sample_tcp_during_response(
+        &self,
+        pending: &PendingRecord,
+        conn: &Conn,
+        response: &mut Response<Body>,
+    ) {
+        self.sampler.sample_during_response(pending, conn, response);
     }
 }
 

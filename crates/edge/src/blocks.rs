@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use futures_util::stream::{StreamExt, try_unfold};
 use http::StatusCode;
-use net::body::BodyCut;
+use net::body::BodyError;
 use net::{Body, Chunk, Error, range};
 use store::cache::{GrowingReader, LeadOrFollow};
 
@@ -63,14 +63,14 @@ impl BlockBody {
         };
         let pieces = try_unfold(cursor, |mut cursor| async move {
             let next = cursor.next_chunk().await?;
-            Ok::<_, BodyCut>(next.map(|chunk| (chunk, cursor)))
+            Ok::<_, BodyError>(next.map(|chunk| (chunk, cursor)))
         });
         Body::sized_stream(len, pieces.boxed())
     }
 }
 
 impl BlockCursor {
-    async fn next_chunk(&mut self) -> Result<Option<Chunk>, BodyCut> {
+    async fn next_chunk(&mut self) -> Result<Option<Chunk>, BodyError> {
         loop {
             if let Some(reader) = &mut self.reader {
                 match reader.next().await {
@@ -78,7 +78,7 @@ impl BlockCursor {
                         self.at += pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
                         return Ok(Some(pieces.into()));
                     }
-                    Some(Err(broken)) => return Err(BodyCut::new(broken)),
+                    Some(Err(broken)) => return Err(BodyError::new(broken)),
                     None => self.reader = None,
                 }
             }
@@ -92,7 +92,7 @@ impl BlockCursor {
                 first,
             } = &mut self.body;
             let Some(layout) = &object.blocks else {
-                return Err(BodyCut::new("the object is not stored in blocks"));
+                return Err(BodyError::new("the object is not stored in blocks"));
             };
             let n = self.at / layout.block_bytes;
             let range = layout.block_range(n, self.end);
@@ -101,12 +101,14 @@ impl BlockCursor {
                 None => edge.get_or_fetch_block(request, object, n).await,
             };
             let block = block.map_err(|error| match error {
-                BlockError::ValidatorChanged => BodyCut::new("the object changed during delivery"),
-                BlockError::OriginFailed(error) => BodyCut::new(error.cause()),
+                BlockError::ValidatorChanged => {
+                    BodyError::new("the object changed during delivery")
+                }
+                BlockError::OriginFailed(error) => BodyError::new(error.operator_message()),
             })?;
             let start = n * layout.block_bytes;
             let within = self.at - start..range.end - start;
-            if let Some(pieces) = block.chunks() {
+            if let Some(pieces) = block.complete_chunks() {
                 self.at = range.end;
                 return Ok(Some(range::slice_pieces(pieces, &within).into()));
             }

@@ -68,7 +68,7 @@ pub struct EdgeSettings {
 }
 
 /// Reads a setting that is a time; zero if it is not set.
-fn read_time(layers: &SettingLayers, name: &str) -> Result<Duration, UsageError> {
+fn read_duration_setting(layers: &SettingLayers, name: &str) -> Result<Duration, UsageError> {
     Ok(layers
         .parse_setting(name, parse_duration)?
         .unwrap_or_default())
@@ -78,9 +78,9 @@ fn read_time(layers: &SettingLayers, name: &str) -> Result<Duration, UsageError>
 fn read_origin_policy(layers: &SettingLayers) -> Result<OriginPolicy, UsageError> {
     Ok(OriginPolicy {
         limits: UpstreamLimits {
-            connect_timeout: read_time(layers, "origin-connect-timeout")?,
-            first_byte_timeout: read_time(layers, "origin-first-byte-timeout")?,
-            body_gap_timeout: read_time(layers, "origin-between-timeout")?,
+            connect_timeout: read_duration_setting(layers, "origin-connect-timeout")?,
+            first_byte_timeout: read_duration_setting(layers, "origin-first-byte-timeout")?,
+            body_gap_timeout: read_duration_setting(layers, "origin-between-timeout")?,
             requests_max: layers
                 .parse_setting("origin-at-once", parse_positive)?
                 .unwrap_or(1024),
@@ -90,8 +90,8 @@ fn read_origin_policy(layers: &SettingLayers) -> Result<OriginPolicy, UsageError
             failures_max: layers
                 .parse_setting("origin-failures", parse_positive)?
                 .unwrap_or(3),
-            retry_after: read_time(layers, "origin-retry-after")?,
-            slow_start: read_time(layers, "origin-slow-start")?,
+            retry_after: read_duration_setting(layers, "origin-retry-after")?,
+            slow_start: read_duration_setting(layers, "origin-slow-start")?,
         },
         retry_share: layers
             .parse_setting("origin-retries", parse_percent)?
@@ -105,7 +105,7 @@ impl EdgeSettings {
     /// # Errors
     /// [`UsageError`] for the first invalid value, with the setting's name and source.
     pub fn from_layers(layers: &SettingLayers) -> Result<EdgeSettings, UsageError> {
-        let time = |name| read_time(layers, name);
+        let time = |name| read_duration_setting(layers, name);
         let name = |text: &String| {
             let wrong = |_| UsageError(format!("forward: invalid header name {text:?}"));
             text.parse().map_err(wrong)

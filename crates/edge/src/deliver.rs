@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::stream::{StreamExt, TryStreamExt, try_unfold};
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Response, StatusCode};
-use net::body::BodyCut;
+use net::body::BodyError;
 use net::conditional::evaluate_conditions;
 use net::range::{self, Multipart, RequestedRanges};
 use net::{Body, Error};
@@ -34,7 +34,7 @@ pub fn respond_with_object(
 ) -> Option<Response<Body>> {
     let response = match evaluate_preconditions(method, request, object) {
         Some(status) => respond_to_precondition(object, status, outcome),
-        None => respond_with_body(method, request, object, outcome, blocks)?,
+        None => respond_with_requested_ranges(method, request, object, outcome, blocks)?,
     };
     object.use_count.fetch_add(1, Relaxed);
     Some(response)
@@ -45,12 +45,12 @@ pub fn respond_with_object(
 fn response_headers(object: &CachedObject, outcome: CacheOutcome) -> HeaderMap {
     let age_s = object.age_s();
     if outcome != CacheOutcome::Hit {
-        return build_headers(object, age_s, outcome);
+        return build_object_headers(object, age_s, outcome);
     }
     match &*object.hit_headers.load() {
         Some(prepared) if prepared.0 == age_s => prepared.1.clone(),
         _ => {
-            let headers = build_headers(object, age_s, outcome);
+            let headers = build_object_headers(object, age_s, outcome);
             let prepared = Arc::new((age_s, headers.clone()));
             object.hit_headers.store(Some(prepared));
             headers
@@ -58,7 +58,7 @@ fn response_headers(object: &CachedObject, outcome: CacheOutcome) -> HeaderMap {
     }
 }
 
-fn build_headers(object: &CachedObject, age_s: u64, outcome: CacheOutcome) -> HeaderMap {
+fn build_object_headers(object: &CachedObject, age_s: u64, outcome: CacheOutcome) -> HeaderMap {
     let mut headers = object.headers.clone();
     add_cache_headers(&mut headers, object, age_s, outcome);
     headers
@@ -90,7 +90,11 @@ fn add_cache_headers(
 
 /// Returns the offset of the first body byte that a request needs. Returns `None` if the request
 /// needs no body, or if the object's length is unknown.
-pub fn first_body_byte(method: &Method, request: &HeaderMap, object: &CachedObject) -> Option<u64> {
+pub fn requested_body_start(
+    method: &Method,
+    request: &HeaderMap,
+    object: &CachedObject,
+) -> Option<u64> {
     if method != Method::GET || evaluate_preconditions(method, request, object).is_some() {
         return None;
     }
@@ -116,8 +120,8 @@ pub fn relay_response(
         Body::empty()
     } else {
         let pieces = try_unfold(origin_response, |mut origin_response| async {
-            let piece = origin_response.next_data().await.map_err(BodyCut::new)?;
-            Ok::<_, BodyCut>(piece.map(|piece| (piece, origin_response)))
+            let piece = origin_response.next_data().await.map_err(BodyError::new)?;
+            Ok::<_, BodyError>(piece.map(|piece| (piece, origin_response)))
         });
         match len {
             Some(len) => Body::sized_stream(len, pieces),
@@ -213,7 +217,7 @@ fn build_object_error_response(
     response
 }
 
-fn respond_with_body(
+fn respond_with_requested_ranges(
     method: &Method,
     request: &HeaderMap,
     object: &Arc<CachedObject>,
@@ -238,7 +242,7 @@ fn respond_with_body(
             return Some(response);
         }
         (RequestedRanges::Ranges(ranges), Some(len)) => {
-            match (ranges.as_slice(), object.body.chunks()) {
+            match (ranges.as_slice(), object.body.complete_chunks()) {
                 ([one], _) if is_bug_planted("range-shifted") && one.end < len => {
                     status = StatusCode::PARTIAL_CONTENT;
                     headers.insert(header::CONTENT_RANGE, range::content_range(one, len));
@@ -278,7 +282,7 @@ fn range_body(
     if object.blocks.is_some() {
         // `blocks` is absent only for HEAD requests. The response to HEAD contains the length of
         // the body, but no body.
-        let none = futures_util::stream::empty::<Result<Bytes, BodyCut>>;
+        let none = futures_util::stream::empty::<Result<Bytes, BodyError>>;
         let len = range.end - range.start;
         return Some(match blocks {
             Some(blocks) => blocks.into_body(range),
@@ -288,9 +292,9 @@ fn range_body(
     if let Some(filed) = object.body.disk_file() {
         return Some(filed.to_response_body(&range));
     }
-    match object.body.chunks() {
+    match object.body.complete_chunks() {
         Some([one]) if range.end - range.start == one.len() as u64 => {
-            Some(object.body.single_chunk_body(one))
+            Some(object.body.single_chunk_response_body(one))
         }
         Some(pieces) => Some(
             object
@@ -309,7 +313,7 @@ fn growing_body(object: &Arc<CachedObject>, range: Range<u64>, len: Option<u64>)
         .body
         .growing
         .open_reader(range)?
-        .map_err(BodyCut::new)
+        .map_err(BodyError::new)
         .boxed();
     Some(match len {
         Some(len) => Body::sized_stream(len, reader),

@@ -168,7 +168,7 @@ impl DiskCache {
     pub fn try_open_tier(&self) -> bool {
         match self.tier.try_open_tier() {
             Ok(opened) => {
-                self.write_reused();
+                self.write_reused_entries();
                 opened
             }
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => false,
@@ -182,11 +182,12 @@ impl DiskCache {
     /// Writes the objects that are only in memory, and releases the disk tier for a successor
     /// process. Blocks the thread.
     pub fn flush_and_release(&self) {
-        self.tier.flush_and_release(self.unwritten_objects());
+        self.tier
+            .flush_and_release(self.collect_memory_only_objects());
     }
 
     /// Returns the objects in memory that are not on disk.
-    fn unwritten_objects(&self) -> Vec<TierObject> {
+    fn collect_memory_only_objects(&self) -> Vec<TierObject> {
         let Some(tier) = self.tier.get_if_open() else {
             return Vec::new();
         };
@@ -206,7 +207,7 @@ impl DiskCache {
 
     /// Writes the objects that were used a second time before the tier was open, and the variant
     /// indexes.
-    fn write_reused(&self) {
+    fn write_reused_entries(&self) {
         for (key, entry) in self.memory.all_entries() {
             let is_due = match &entry {
                 CacheEntry::Object(object) => object.is_reused.load(Relaxed),
@@ -223,7 +224,7 @@ impl DiskCache {
     /// the entry is removed later.
     pub fn remove_entry(&self, key: &str) {
         self.tier.note_removed(key);
-        let tier = self.tier.get_for_removal();
+        let tier = self.tier.get_even_if_released();
         if let Some(tier) = tier.filter(|tier| tier.has(key)) {
             tier.remove(key);
         }
@@ -233,13 +234,13 @@ impl DiskCache {
     /// entries.
     pub fn purge_entries(&self, which: impl Fn(&str, &str) -> bool) -> usize {
         self.tier.note_purge();
-        let tier = self.tier.get_for_removal();
+        let tier = self.tier.get_even_if_released();
         tier.map_or(0, |tier| tier.purge(which))
     }
 }
 
 /// Returns whether an entry contains a body.
-fn has_body(entry: &CacheEntry) -> bool {
+fn has_cached_body(entry: &CacheEntry) -> bool {
     match entry {
         CacheEntry::Object(object) => object.blocks.is_none(),
         CacheEntry::Block(_) => true,
@@ -324,7 +325,7 @@ impl Edge {
     pub(crate) fn insert_entry(&self, key: CacheKey, entry: CacheEntry) {
         self.disk.remove_entry(key.as_str());
         if self.overload.has_memory_to_cache()
-            || !has_body(&entry)
+            || !has_cached_body(&entry)
             || self.memory.get(&key).is_some()
         {
             self.memory.insert(key, entry);
@@ -339,7 +340,7 @@ impl Edge {
 
     /// Records that an object was delivered. At the second use, moves the object's body to the
     /// arena and writes the object to disk.
-    pub(crate) fn record_use(
+    pub(crate) fn promote_on_second_use(
         self: &Arc<Edge>,
         object: &Arc<CachedObject>,
         key: impl FnOnce() -> CacheKey,
@@ -407,7 +408,7 @@ impl Edge {
 impl Drop for DiskCache {
     fn drop(&mut self) {
         if let Some(tier) = self.tier.get_if_open() {
-            tier.close(self.unwritten_objects());
+            tier.close(self.collect_memory_only_objects());
         }
     }
 }

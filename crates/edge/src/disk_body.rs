@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use futures_util::stream::{StreamExt, try_unfold};
-use net::body::BodyCut;
+use net::body::BodyError;
 use net::{Body, BodyFile, BodyPart, Chunk};
 use store::{LocalFile, RequestReason, TierBody};
 
@@ -37,7 +37,7 @@ impl DiskBody {
     /// response body is a single chunk. Otherwise, a blocking thread reads the bytes into the page
     /// cache frame by frame.
     pub fn to_response_body(&self, range: &Range<u64>) -> Body {
-        let part = self.file_range(range);
+        let part = self.to_file_range(range);
         if self.file.is_range_resident(&part)
             && let Ok(chunk) = self.file_chunk(part)
         {
@@ -51,20 +51,20 @@ impl DiskBody {
             }
             let end = rest.end.min(rest.start + FRAME_BYTES);
             let frame = filed.read_chunk_from_disk(rest.start..end).await?;
-            Ok::<_, BodyCut>(Some((frame, (filed, end..rest.end))))
+            Ok::<_, BodyError>(Some((frame, (filed, end..rest.end))))
         });
         Body::sized_stream(len, frames.boxed())
     }
 
     /// Reads one frame into the page cache, and returns it as a chunk. May wait for the storage
     /// device.
-    pub async fn read_chunk_from_disk(&self, range: Range<u64>) -> Result<Chunk, BodyCut> {
-        let (part, file) = (self.file_range(&range), self.file.clone());
+    pub async fn read_chunk_from_disk(&self, range: Range<u64>) -> Result<Chunk, BodyError> {
+        let (part, file) = (self.to_file_range(&range), self.file.clone());
         let wanted = part.clone();
         let read = tokio::task::spawn_blocking(move || file.warm(wanted, RequestReason::Plain));
-        let read = read.await.map_err(BodyCut::new)?;
+        let read = read.await.map_err(BodyError::new)?;
         let chunk = read.and_then(|()| self.file_chunk(part));
-        chunk.map_err(|error| BodyCut::new(format_args!("{error:?}")))
+        chunk.map_err(|error| BodyError::new(format_args!("{error:?}")))
     }
 
     /// Returns a range of the file as a chunk for the response writer.
@@ -77,7 +77,7 @@ impl DiskBody {
         Ok(Chunk::from_parts(Some(file), vec![BodyPart::File(range)]))
     }
 
-    fn file_range(&self, range: &Range<u64>) -> Range<u64> {
+    fn to_file_range(&self, range: &Range<u64>) -> Range<u64> {
         let at = |place: u64| self.body.end.min(self.body.start + place);
         at(range.start)..at(range.end)
     }

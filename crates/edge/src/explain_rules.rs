@@ -95,11 +95,11 @@ pub fn print_rule_verdicts(flags: &ArgMatches) -> Result<(), UsageError> {
         tcp: None,
     };
     // The error is ignored, because the reader may have closed the pipe (`| head`).
-    let _ = std::io::stdout().write_all(describe_rules(&rules, &facts).as_bytes());
+    let _ = std::io::stdout().write_all(describe_verdicts(&rules, &facts).as_bytes());
     Ok(())
 }
 
-fn describe_rules(rules: &RuleSet, facts: &RuleVariables<'_>) -> String {
+fn describe_verdicts(rules: &RuleSet, facts: &RuleVariables<'_>) -> String {
     use std::fmt::Write;
     let mut text = String::new();
     let mut won = false;

@@ -13,7 +13,7 @@ mod revalidate;
 mod storage;
 
 pub use in_flight_bytes::InFlightBytes;
-pub use outcome::{FetchOutcome, LeaderReply};
+pub use outcome::{FetchOutcome, ReplyToLeader};
 pub use request::FetchRequest;
 
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use crate::block_layout::{BlockLayout, choose_block_bytes, strong_etag};
 use crate::cache_key::{CacheKey, selecting_value};
 use crate::cache_outcome::UncacheableReason;
 use crate::cached_object::{CachedObject, vary_values};
-use crate::freshness::{self, ExchangeFacts, FreshnessLifetime, allows_stale_on_error};
+use crate::freshness::{self, FreshnessLifetime, StorageFacts, allows_stale_on_error};
 use crate::headers;
 use crate::origins::OriginResponse;
 
@@ -44,7 +44,7 @@ pub fn start_fetch(
     edge: Arc<Edge>,
     mut lead: FetchLeader<CacheKey, FetchOutcome>,
     request: FetchRequest,
-) -> oneshot::Receiver<LeaderReply> {
+) -> oneshot::Receiver<ReplyToLeader> {
     lead.set_span(request.span_context());
     let (reply_sender, reply) = oneshot::channel();
     let hold = edge.shutdown.hold_shutdown();
@@ -61,7 +61,7 @@ impl Edge {
         &self,
         mut lead: FetchLeader<CacheKey, FetchOutcome>,
         mut request: FetchRequest,
-        leader: oneshot::Sender<LeaderReply>,
+        leader: oneshot::Sender<ReplyToLeader>,
     ) {
         let cached = request.cached.clone();
         let stale = cached.filter(|cached| {
@@ -71,34 +71,35 @@ impl Edge {
                 &request.directives,
             )
         });
-        let reply = match (self.request_from_origin(&mut request).await, stale) {
+        let reply = match (self.revalidate_or_fetch(&mut request).await, stale) {
             (Err(_), Some(stale)) => {
-                return report_outcome(&lead, leader, FetchOutcome::StaleOnError(stale), None);
+                let outcome = FetchOutcome::StaleOnError(stale);
+                return publish_outcome(&lead, leader, outcome, None);
             }
             (Err(_), None) if is_bug_planted("failure-not-reported") => {
                 return std::future::pending().await;
             }
             (Err(error), None) => {
                 let outcome = FetchOutcome::Failed(Arc::new(error));
-                return report_outcome(&lead, leader, outcome, None);
+                return publish_outcome(&lead, leader, outcome, None);
             }
             (Ok(reply), Some(stale)) if reply.response.status.is_server_error() => {
                 let outcome = FetchOutcome::StaleOnError(stale);
-                return report_outcome(&lead, leader, outcome, Some(upstream_us(&reply)));
+                return publish_outcome(&lead, leader, outcome, Some(upstream_us(&reply)));
             }
             (Ok(reply), _) => reply,
         };
         let upstream_us = Some(upstream_us(&reply));
         if reply.response.status == StatusCode::NOT_MODIFIED {
             let outcome = self.apply_304(&lead, &request, reply);
-            return report_outcome(&lead, leader, outcome, upstream_us);
+            return publish_outcome(&lead, leader, outcome, upstream_us);
         }
         match self.judge_reply(&request, &reply) {
             Ok((lifetime, None)) => {
                 let object = Arc::new(new_object(&request, &reply, lifetime));
                 self.announce_variant(&mut lead, &request, &object);
                 let outcome = FetchOutcome::Stored(object.clone(), None);
-                report_outcome(&lead, leader, outcome, upstream_us);
+                publish_outcome(&lead, leader, outcome, upstream_us);
                 let received = self.receive_body(&mut lead, &object.body, reply.response, None);
                 if received.await {
                     self.store_object(&lead, &request, &object);
@@ -110,7 +111,7 @@ impl Edge {
                 let object = self.store_block_object(&mut lead, &request, &reply, lifetime, etag);
                 drop(reply);
                 let outcome = FetchOutcome::Stored(object, None);
-                report_outcome(&lead, leader, outcome, upstream_us);
+                publish_outcome(&lead, leader, outcome, upstream_us);
             }
             // If the followers did not share this error response, each of them would repeat the
             // request to a failing origin. A 4xx may depend on the headers of the request, so only
@@ -118,11 +119,11 @@ impl Edge {
             Err(reason) if is_shareable_error(&reply, reason) => {
                 let mut object = new_object(&request, &reply, DELIVERY_ONLY);
                 if reply.response.status.is_client_error() {
-                    object.vary = self.selecting_header_values(&request.client_headers);
+                    object.vary = self.cacheable_request_header_values(&request.client_headers);
                 }
                 let object = Arc::new(object);
                 let outcome = FetchOutcome::Stored(object.clone(), Some(reason));
-                report_outcome(&lead, leader, outcome, upstream_us);
+                publish_outcome(&lead, leader, outcome, upstream_us);
                 self.receive_body(&mut lead, &object.body, reply.response, None)
                     .await;
             }
@@ -134,15 +135,18 @@ impl Edge {
                     self.mark_unshareable(&request.primary_key, always_pass);
                 }
                 lead.publish_result(FetchOutcome::Private(reason));
-                let _ = leader.send(LeaderReply::Private(Box::new(reply), reason));
+                let _ = leader.send(ReplyToLeader::Private(Box::new(reply), reason));
             }
         }
     }
 
     /// Returns the values of all forwarded request headers except the request id, which is
     /// different in each request.
-    fn selecting_header_values(&self, client_headers: &HeaderMap) -> Vec<(HeaderName, String)> {
-        headers::forwarded_names(&self.settings.forward)
+    fn cacheable_request_header_values(
+        &self,
+        client_headers: &HeaderMap,
+    ) -> Vec<(HeaderName, String)> {
+        headers::cacheable_request_header_names(&self.settings.forward)
             .chain([&headers::CDN_LOOP])
             .map(|name| (name.clone(), selecting_value(client_headers, name)))
             .collect()
@@ -160,7 +164,7 @@ impl Edge {
             received_at: at,
             ..
         } = reply;
-        let exchange = exchange_facts(request, reply);
+        let exchange = storage_facts(request, reply);
         let lifetime = freshness::judge_storage(
             &exchange,
             response.status,
@@ -209,9 +213,9 @@ impl Edge {
 }
 
 /// Reports the outcome to the followers, and to the leader if its client is still connected.
-fn report_outcome(
+fn publish_outcome(
     lead: &FetchLeader<CacheKey, FetchOutcome>,
-    leader: oneshot::Sender<LeaderReply>,
+    leader: oneshot::Sender<ReplyToLeader>,
     outcome: FetchOutcome,
     upstream_us: Option<u64>,
 ) {
@@ -220,7 +224,7 @@ fn report_outcome(
         _ => None,
     };
     lead.publish_result(outcome.clone());
-    let _ = leader.send(LeaderReply::Shared {
+    let _ = leader.send(ReplyToLeader::Shared {
         outcome,
         upstream_us,
         first_bytes,
@@ -233,8 +237,8 @@ fn has_long_variant(headers: &HeaderMap, client_headers: &HeaderMap) -> bool {
     values.map(|(_, value)| value.len()).sum::<usize>() > VARIANT_BYTES_MAX
 }
 
-fn exchange_facts<'a>(request: &FetchRequest, reply: &OriginResponse) -> ExchangeFacts<'a> {
-    ExchangeFacts {
+fn storage_facts<'a>(request: &FetchRequest, reply: &OriginResponse) -> StorageFacts<'a> {
+    StorageFacts {
         method: &Method::GET,
         has_authorization: request.client_headers.contains_key(header::AUTHORIZATION),
         has_cookies: request.client_headers.contains_key(header::COOKIE),

@@ -12,7 +12,7 @@ mod storage;
 pub use directives::CacheDirectives;
 pub use reuse::{ReuseDecision, allows_stale_on_error, judge_reuse};
 pub use storage::{
-    ExchangeFacts, FreshnessLifetime, FreshnessPolicy, LifetimeSource, judge_storage,
+    FreshnessLifetime, FreshnessPolicy, LifetimeSource, StorageFacts, judge_storage,
 };
 
 #[cfg(test)]

@@ -97,7 +97,7 @@ pub fn interim_headers(status: StatusCode, headers: &HeaderMap) -> Option<Header
 
 /// Returns the names of forwarded request headers that may affect a cacheable response. `also`
 /// contains the operator's additions.
-pub fn forwarded_names(also: &[HeaderName]) -> impl Iterator<Item = &HeaderName> {
+pub fn cacheable_request_header_names(also: &[HeaderName]) -> impl Iterator<Item = &HeaderName> {
     let added = also.iter().filter(|name| !FORWARDED_HEADERS.contains(name));
     FORWARDED_HEADERS.iter().chain(added)
 }
@@ -105,7 +105,7 @@ pub fn forwarded_names(also: &[HeaderName]) -> impl Iterator<Item = &HeaderName>
 /// Returns the headers to send to the origin in a request whose response may be cached.
 pub fn cacheable_request_headers(request: &HeaderMap, also: &[HeaderName]) -> HeaderMap {
     let mut forwarded = HeaderMap::with_capacity(16);
-    for name in forwarded_names(also) {
+    for name in cacheable_request_header_names(also) {
         for value in request.get_all(name) {
             forwarded.append(name.clone(), value.clone());
         }

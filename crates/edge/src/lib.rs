@@ -11,7 +11,7 @@
 //!    requests for this key follow the fetch. `fetch` runs in its own task, and `freshness` decides
 //!    whether the response may be stored. `fetch_uncoalesced` and `pass` never wait for the fetch
 //!    of another request.
-//! 6. `respond_with_outcome`: `deliver` evaluates conditions and ranges, and adds `Age`, `Via` and
+//! 6. `respond_with_fetch_outcome`: `deliver` evaluates conditions and ranges, and adds `Age`, `Via` and
 //!    `Cache-Status`. Readers follow a body that is still growing. `blocks` reads large objects.
 //! 7. `apply_rules` applies the rule for the response. Congestion control and pace are set before
 //!    the first byte is sent. `tcp_sampling` samples TCP statistics.
@@ -35,6 +35,7 @@ mod rules;
 
 // The cache.
 mod block_layout;
+mod cache_decision;
 mod cache_entry;
 mod cache_key;
 mod cache_outcome;
@@ -43,7 +44,6 @@ mod disk;
 mod disk_body;
 mod freshness;
 mod object_body;
-mod plan;
 
 // The origin.
 mod blocks;
@@ -68,6 +68,6 @@ mod purge;
 mod warm;
 
 pub use net::admin_port::ADMIN;
-pub use serve::{run_command, start_edge};
+pub use serve::{run_edge_command, start_edge};
 
 use crate::edge::Edge;

@@ -75,7 +75,7 @@ impl SharedObjectBody {
     }
 
     /// Returns the chunks of a complete body in memory.
-    pub fn chunks(&self) -> Option<&[Bytes]> {
+    pub fn complete_chunks(&self) -> Option<&[Bytes]> {
         match self.complete.get() {
             Some(CompleteBody::Heap(pieces) | CompleteBody::Arena(pieces)) => Some(pieces),
             _ => None,
@@ -83,7 +83,7 @@ impl SharedObjectBody {
     }
 
     /// Returns a response body that consists of `piece`, which must be this body's only chunk.
-    pub fn single_chunk_body(&self, piece: &Bytes) -> Body {
+    pub fn single_chunk_response_body(&self, piece: &Bytes) -> Body {
         match self.complete.get() {
             Some(CompleteBody::Arena(_)) => Body::from_chunk(Chunk::from_arena(piece.clone())),
             _ => Body::from_bytes(piece.clone()),
@@ -123,9 +123,9 @@ impl SharedObjectBody {
 
     /// Completes the body. Chunks that are small, or that retain larger buffers, are repacked.
     /// Callers set `exact` if no chunk retains memory beyond its own bytes.
-    pub fn complete_body(&self, exact: bool) {
+    pub fn mark_complete(&self, exact: bool) {
         self.growing.end_body(Ok(()));
-        let Some(received) = self.growing.pieces() else {
+        let Some(received) = self.growing.pieces_if_complete() else {
             return;
         };
         let pieces = if exact && self.len() >= received.len() as u64 * LEFT_BYTES_MIN {
@@ -208,17 +208,17 @@ mod tests {
                 all.extend_from_slice(&part);
                 content.growing.append_bytes(part.into());
             }
-            assert_eq!(content.chunks(), None);
-            content.complete_body(false);
-            let pieces = content.chunks().unwrap();
+            assert_eq!(content.complete_chunks(), None);
+            content.mark_complete(false);
+            let pieces = content.complete_chunks().unwrap();
             assert_eq!(pieces.concat(), all);
             assert_eq!(content.len(), all.len() as u64);
             assert_eq!(pieces.len(), all.len().div_ceil(PIECE_BYTES));
             let laid = content.copy_to_arena(&Arena::new(1 << 30));
             assert_eq!(laid.is_some(), all.len() >= SENT_BYTES_MIN);
             if let Some(laid) = laid {
-                assert_eq!(laid.chunks().unwrap().concat(), all);
-                assert_eq!(laid.growing.pieces().unwrap().concat(), all);
+                assert_eq!(laid.complete_chunks().unwrap().concat(), all);
+                assert_eq!(laid.growing.pieces_if_complete().unwrap().concat(), all);
             }
         }
     }
@@ -230,8 +230,8 @@ mod tests {
             let came: Vec<Bytes> = (0..4u8).map(|n| vec![n; size as usize].into()).collect();
             came.iter()
                 .for_each(|piece| content.growing.append_bytes(piece.clone()));
-            content.complete_body(true);
-            let kept = content.chunks().unwrap();
+            content.mark_complete(true);
+            let kept = content.complete_chunks().unwrap();
             assert_eq!(kept.concat(), came.concat());
             assert_eq!(kept[0].as_ptr() == came[0].as_ptr(), stays);
         }

@@ -6,12 +6,12 @@ mod dns_origin;
 mod health;
 mod member;
 mod membership;
+mod monitoring;
 mod origin_metrics;
 mod origin_policy;
 mod pools;
 mod resolver;
 mod retry_budget;
-mod states;
 mod title_folder;
 
 pub use choice::BalanceMethod;
@@ -35,7 +35,7 @@ use upstream::{
 };
 
 use self::health::HealthChange;
-use self::member::{MemberSettings, PoolMember, WeightedMember};
+use self::member::{PoolMember, SharedMemberSettings, WeightedMember};
 use self::membership::PoolMembers;
 use self::retry_budget::RetryBudget;
 
@@ -125,7 +125,7 @@ impl OriginClient {
         let pools = pools.iter().map(|(name, pool)| {
             let known = old.and_then(|old| old.pools.get(name));
             let known = known.filter(|known| known.authorities == pool.authorities);
-            let settings = MemberSettings {
+            let settings = SharedMemberSettings {
                 limits: &treatment.limits,
                 authorities: &pool.authorities,
                 certificate: credentials.certificate.as_ref(),

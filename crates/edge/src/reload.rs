@@ -13,12 +13,12 @@ use crate::Edge;
 use crate::config::EdgeSettings;
 
 /// Reads the settings from flags, environment and file.
-pub type ReadSettings = dyn Fn() -> Result<EdgeSettings, UsageError> + Send + Sync;
+pub type SettingsReader = dyn Fn() -> Result<EdgeSettings, UsageError> + Send + Sync;
 
 /// The edge with the current settings. A reload replaces the edge.
 pub struct ReloadableEdge {
     current: ArcSwap<Edge>,
-    read: Box<ReadSettings>,
+    read: Box<SettingsReader>,
     /// Serializes reloads.
     reload_lock: Mutex<()>,
     /// Wakes the task that resolves origins in DNS, because a reload may have added an origin.
@@ -26,7 +26,7 @@ pub struct ReloadableEdge {
 }
 
 impl ReloadableEdge {
-    pub fn new(edge: Edge, read: Box<ReadSettings>) -> ReloadableEdge {
+    pub fn new(edge: Edge, read: Box<SettingsReader>) -> ReloadableEdge {
         ReloadableEdge {
             current: ArcSwap::from_pointee(edge),
             read,
@@ -75,7 +75,8 @@ impl ReloadableEdge {
     ) -> Result<Vec<&'static str>, UsageError> {
         let old = self.current_edge();
         let fixed = settings.retain_fixed_settings(&old.settings);
-        self.current.store(Arc::new(old.with_settings(settings)?));
+        self.current
+            .store(Arc::new(old.clone_with_settings(settings)?));
         self.reloaded.notify_one();
         Ok(fixed)
     }
@@ -92,7 +93,7 @@ impl Edge {
 
     /// Builds an edge with other settings. The new edge shares the cache and the other state of
     /// this edge.
-    fn with_settings(&self, settings: EdgeSettings) -> Result<Edge, UsageError> {
+    fn clone_with_settings(&self, settings: EdgeSettings) -> Result<Edge, UsageError> {
         let origins = self
             .origins
             .with_settings(&settings.pools, &settings.treatment);

@@ -1,7 +1,7 @@
 //! The states of a request, from its head to its response.
 //!
 //! `handle_request` → `serve_with_rules` → `serve_from_cache` (`lookup_memory`, `lookup_disk`, then the
-//! plan) → `fetch_or_join` → `fetch_as_leader` → `respond_with_outcome` → `deliver_object`. A
+//! plan) → `fetch_or_join` → `fetch_as_leader` → `respond_with_fetch_outcome` → `deliver_object`. A
 //! request that cannot use the cache continues with `fetch_uncoalesced`, `pass` or
 //! `pass_with_body`.
 
@@ -15,13 +15,13 @@ use std::sync::Arc;
 use http::request::Parts;
 use http::{Request, Response};
 use net::body::Incoming;
-use net::viewers::discovery_response;
+use net::viewers::collector_discovery_response;
 use net::{Body, Conn, Error};
 
 use crate::Edge;
 use crate::cache_outcome::{CacheOutcome, PassReason};
 use crate::deliver;
-use crate::request_facts::{self, LocalReply, RequestFacts};
+use crate::request_facts::{self, LocalRequest, RequestFacts};
 use crate::telemetry::{PendingRecord, RequestSummary};
 
 /// A response with the facts for its access record.
@@ -69,13 +69,13 @@ impl Edge {
                     Box::pin(trace::run_with_trace(trace.clone(), served)).await
                 }
             },
-            Err(LocalReply::Health) => local_response(request_facts::text_response("ok\n")),
-            Err(LocalReply::Ready) => local_response(self.ready_response()),
-            Err(LocalReply::Metrics) => local_response(self.metrics_response(&parts.headers)),
-            Err(LocalReply::Collector) => {
+            Err(LocalRequest::Health) => with_local_summary(request_facts::text_response("ok\n")),
+            Err(LocalRequest::Ready) => with_local_summary(self.ready_response()),
+            Err(LocalRequest::Metrics) => with_local_summary(self.metrics_response(&parts.headers)),
+            Err(LocalRequest::Collector) => {
                 Box::pin(self.serve_cmcd_collector(parts, std::mem::take(body), conn)).await
             }
-            Err(LocalReply::Rejected(response)) => local_response(std::mem::take(response)),
+            Err(LocalRequest::Rejected(response)) => with_local_summary(std::mem::take(response)),
         };
         if let Err(error) = conn.reserve_send_memory(&mut response) {
             response = deliver::error_response(&error, summary.outcome);
@@ -98,13 +98,13 @@ impl Edge {
         conn: &Conn,
     ) -> ServedResponse {
         let Some(collector) = &self.collector else {
-            return local_response(discovery_response(false));
+            return with_local_summary(collector_discovery_response(false));
         };
         let result = collector
             .respond_to_event_request(&parts.method, &parts.headers, body, conn)
             .await;
         match result {
-            Ok(response) => local_response(response),
+            Ok(response) => with_local_summary(response),
             Err(error) => {
                 let response = deliver::error_response(&error, CacheOutcome::Local);
                 (
@@ -161,13 +161,14 @@ impl Edge {
         summary.rule = self
             .rules
             .apply_to_response(facts, &cmcd, conn, &mut response, outcome);
-        self.rules.sample_tcp(pending, conn, &mut response);
+        self.rules
+            .sample_tcp_during_response(pending, conn, &mut response);
         summary.cmcd = cmcd.to_record();
         (response, summary)
     }
 }
 
-fn local_response(response: Response<Body>) -> ServedResponse {
+fn with_local_summary(response: Response<Body>) -> ServedResponse {
     (response, build_summary(CacheOutcome::Local, None, None))
 }
 

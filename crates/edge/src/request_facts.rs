@@ -51,7 +51,7 @@ pub struct RequestFacts<'a> {
 }
 
 /// A request that the edge handles itself.
-pub enum LocalReply {
+pub enum LocalRequest {
     Health,
     Ready,
     Metrics,
@@ -74,24 +74,24 @@ impl<'a> RequestFacts<'a> {
     /// Extracts the facts of a request.
     ///
     /// # Errors
-    /// A [`LocalReply`] when the request is for a local path, or when the edge rejects the request.
+    /// A [`LocalRequest`] when the request is for a local path, or when the edge rejects the request.
     pub fn from_parts(
         parts: &'a Parts,
         settings: &EdgeSettings,
         instance: &HeaderValue,
         client: IpAddr,
-    ) -> Result<RequestFacts<'a>, LocalReply> {
-        let reject = |error: Error| LocalReply::Rejected(Box::new(error.to_response()));
+    ) -> Result<RequestFacts<'a>, LocalRequest> {
+        let reject = |error: Error| LocalRequest::Rejected(Box::new(error.to_response()));
         // The edge serves these paths on the main port only if there is no admin port. Otherwise,
         // the main port forwards requests for these paths to the origin.
         match parts.uri.path() {
-            "/healthz" if settings.admin.is_none() => return Err(LocalReply::Health),
-            "/readyz" if settings.admin.is_none() => return Err(LocalReply::Ready),
-            "/metrics" if settings.admin.is_none() => return Err(LocalReply::Metrics),
+            "/healthz" if settings.admin.is_none() => return Err(LocalRequest::Health),
+            "/readyz" if settings.admin.is_none() => return Err(LocalRequest::Ready),
+            "/metrics" if settings.admin.is_none() => return Err(LocalRequest::Metrics),
             path if settings.common.collector.is_enabled
                 && CmcdCollector::takes_request(&parts.method, path) =>
             {
-                return Err(LocalReply::Collector);
+                return Err(LocalRequest::Collector);
             }
             _ => {}
         }
@@ -101,7 +101,7 @@ impl<'a> RequestFacts<'a> {
                 Error::new_client_error(StatusCode::METHOD_NOT_ALLOWED, what).to_response();
             let allowed = HeaderValue::from_static(ALLOWED_METHODS);
             response.headers_mut().insert(header::ALLOW, allowed);
-            return Err(LocalReply::Rejected(Box::new(response)));
+            return Err(LocalRequest::Rejected(Box::new(response)));
         }
         if has_looped(&parts.headers, instance) {
             let what = "request loop: the origin forwards requests to this edge";

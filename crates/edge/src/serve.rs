@@ -12,9 +12,9 @@ use net::admin_port::{ADMIN, bind_admin_port};
 use net::config::{SettingLayers, UsageError};
 use net::lifecycle::{InheritedPorts, MAIN};
 use net::metrics::Metrics;
-use net::server::OpenConnections;
+use net::server::ConnectionInspector;
 use net::{
-    FatalError, ListenOptions, OverloadLevel, OverloadManager, RunningProgram, Server, Shutdown,
+    FatalError, OverloadLevel, OverloadManager, RunningProgram, Server, ServerOptions, Shutdown,
 };
 use store::cache::FetchTable;
 use trace::{CollectorHeaders, RequestTracing, Tracer};
@@ -32,7 +32,7 @@ use crate::telemetry::RequestTelemetry;
 
 /// Runs `headwater edge`: reads the settings, serves until the process receives a stop signal, and
 /// returns the exit code.
-pub fn run_command(flags: &ArgMatches) -> ExitCode {
+pub fn run_edge_command(flags: &ArgMatches) -> ExitCode {
     FatalError::report_result(run_edge(flags))
 }
 
@@ -42,7 +42,7 @@ fn run_edge(flags: &ArgMatches) -> Result<(), FatalError> {
     }
     #[cfg(feature = "nats")]
     if let Some((name, flags)) = flags.subcommand()
-        && let Some(published) = crate::fleet::publish_command(name, flags)
+        && let Some(published) = crate::fleet::run_fleet_command(name, flags)
     {
         return published;
     }
@@ -86,7 +86,7 @@ pub fn start_edge(
     shutdown.register_metrics(&metrics);
     let overload = OverloadManager::start_memory_monitor(settings.common.memory_limit(), &metrics)
         .map_err(FatalError::cannot("cannot watch the memory"))?;
-    let listen = ListenOptions {
+    let listen = ServerOptions {
         addresses: settings.listen.clone(),
         workers,
         overload: overload.clone(),
@@ -98,7 +98,7 @@ pub fn start_edge(
         metrics: metrics.clone(),
         ..settings
             .common
-            .listen_options()
+            .server_options()
             .map_err(FatalError::cannot("TLS"))?
     };
     #[cfg(feature = "nats")]
@@ -109,7 +109,7 @@ pub fn start_edge(
     let server = server.map_err(FatalError::cannot("--listen"))?;
     let admin = bind_admin_port(settings.admin.as_ref(), inherited.take_port(ADMIN))?;
     let mut running = RunningProgram::new(shutdown.clone());
-    running.offer_ports_of(&settings.common);
+    running.enable_handover(&settings.common);
     running.watch_tls_files(&settings.common, server.certificates())?;
     let replaces = inherited.has_predecessor();
     let edge = build_edge(settings, workers, &metrics, &shutdown, overload, replaces)?;
@@ -151,7 +151,7 @@ fn serve_admin_port(
     running: &mut RunningProgram,
     edge: &Arc<ReloadableEdge>,
     (port, token): (Server, Arc<str>),
-    connections: OpenConnections,
+    connections: ConnectionInspector,
     worker: usize,
 ) -> Result<(), FatalError> {
     let admin = Arc::new(AdminPort {
@@ -294,7 +294,7 @@ fn build_edge(
     let instance = format!("{NAME}-{:016x}", RandomState::new().build_hasher().finish());
     let (memory, disk) = disk::open_tiers(&settings, metrics, replaces)?;
     let shrinking = Arc::downgrade(&memory);
-    overload.on_measurement(move |level| match (level, shrinking.upgrade()) {
+    overload.add_relief_action(move |level| match (level, shrinking.upgrade()) {
         (OverloadLevel::Normal, Some(memory)) => memory.restore_capacity(),
         (_, Some(memory)) => memory.shrink(),
         (_, None) => {}

@@ -47,7 +47,7 @@ pub struct TcpSampler {
 
 /// The fields that identify a response in records.
 #[derive(Clone)]
-struct ResponseIdentity {
+struct ResponseRecordIds {
     request_id: BoundedText,
     connection: u64,
     request: u64,
@@ -67,7 +67,7 @@ impl TcpSampler {
     /// Samples the connection when the response ends, for the histograms. If TCP records are
     /// enabled, also samples the connection from the start of the response until the client's
     /// acknowledgement, for the records.
-    pub fn sample_connection(
+    pub fn sample_during_response(
         &self,
         pending: &PendingRecord,
         conn: &Conn,
@@ -83,7 +83,7 @@ impl TcpSampler {
         }
         let name = pending
             .request_identity()
-            .map(|(request_id, started)| ResponseIdentity {
+            .map(|(request_id, started)| ResponseRecordIds {
                 request_id: request_id.clone(),
                 connection: conn.id(),
                 request: conn.request,
@@ -93,7 +93,7 @@ impl TcpSampler {
         let watch = conn.weak_handle();
         let sampled = recorder.zip(name).map(|(recorder, name)| {
             if let Some(info) = watch.tcp_info() {
-                recorder.record_tcp(name.to_record("start", info));
+                recorder.record_tcp(name.to_tcp_record("start", info));
             }
             let (sent, sent_signal) = tokio::sync::oneshot::channel();
             let task = sample_until_acked(
@@ -114,10 +114,10 @@ impl TcpSampler {
                 return;
             };
             if end.bytes >= SAMPLED_BYTES_MIN {
-                observe_histograms(&rtt, &delivery, &info);
+                observe_tcp_info(&rtt, &delivery, &info);
             }
             if let Some((recorder, name, sent)) = sampled {
-                recorder.record_tcp(name.to_record("sent", info));
+                recorder.record_tcp(name.to_tcp_record("sent", info));
                 // Sending the signal fails if the sampling task has already stopped because the
                 // connection was closed.
                 let _ = sent.send(());
@@ -126,7 +126,7 @@ impl TcpSampler {
     }
 }
 
-fn observe_histograms(rtt: &HistogramFamily, delivery: &HistogramFamily, info: &TcpInfo) {
+fn observe_tcp_info(rtt: &HistogramFamily, delivery: &HistogramFamily, info: &TcpInfo) {
     if let Some(us) = info.rtt_us {
         rtt.observe(&info.algorithm, f64::from(us) / 1e6);
     }
@@ -141,7 +141,7 @@ async fn sample_until_acked(
     watch: WeakConnection,
     interval: Duration,
     recorder: Recorder,
-    name: ResponseIdentity,
+    name: ResponseRecordIds,
     mut sent_signal: tokio::sync::oneshot::Receiver<()>,
 ) {
     let period = if interval.is_zero() {
@@ -162,7 +162,7 @@ async fn sample_until_acked(
             return;
         };
         if !interval.is_zero() {
-            recorder.record_tcp(name.to_record("sending", info));
+            recorder.record_tcp(name.to_tcp_record("sending", info));
         }
     }
     let until = Instant::now() + ACKED_WAIT_MAX;
@@ -175,18 +175,18 @@ async fn sample_until_acked(
             return;
         };
         if info.unacked_packets == Some(0) && info.notsent_bytes.unwrap_or(0) == 0 {
-            recorder.record_tcp(name.to_record("acked", info));
+            recorder.record_tcp(name.to_tcp_record("acked", info));
             return;
         }
         if !interval.is_zero() {
-            recorder.record_tcp(name.to_record("sending", info));
+            recorder.record_tcp(name.to_tcp_record("sending", info));
         }
         tokio::time::sleep(period).await;
     }
 }
 
-impl ResponseIdentity {
-    fn to_record(&self, phase: &'static str, info: TcpInfo) -> TcpRecord {
+impl ResponseRecordIds {
+    fn to_tcp_record(&self, phase: &'static str, info: TcpInfo) -> TcpRecord {
         TcpRecord {
             time: SystemTime::now(),
             record: "tcp",

@@ -112,7 +112,7 @@ impl RequestTelemetry {
         let reasons = metrics.counter_family(&CACHE_REASONS, &["result", "reason"]);
         RequestTelemetry {
             traffic: TrafficMetrics::new(&metrics, KINDS),
-            timings: RequestHistograms::new_pairs(
+            timings: RequestHistograms::with_label_pairs(
                 &metrics,
                 ("result", CACHE_RESULTS),
                 ("kind", CONTENT_KINDS),
@@ -164,7 +164,7 @@ impl RequestTelemetry {
             .set(i64::try_from(memory_use.0).unwrap_or(i64::MAX));
         set(&self.objects, memory_use.1);
         set(&self.flights, flights.len());
-        set(&self.followers, flights.follower_count());
+        set(&self.followers, flights.total_follower_count());
         let dropped = self.tracing.as_ref().map(RequestTracing::dropped_spans);
         let new = dropped
             .unwrap_or(0)
@@ -248,7 +248,7 @@ impl RequestTelemetry {
             access.total_us = end.finished.map_or(0, |at| micros(at - started));
             access.first_byte_us = end.first_byte.map(|at| micros(at - started));
             let cut = end.error.as_ref().map(ToString::to_string);
-            let error = summary.error.map(|error| error.cause().to_owned());
+            let error = summary.error.map(|e| e.operator_message().to_owned());
             access.error = error.or(cut).map(Into::into);
             access.cached = (summary.outcome != CacheOutcome::Local).then(|| CacheFacts {
                 cache: summary.outcome.result_label(),

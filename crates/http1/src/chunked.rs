@@ -96,16 +96,16 @@ impl ChunkedDecoder {
             if matches!(self.state, ChunkState::Data | ChunkState::End) {
                 break;
             }
-            self.step(*byte)?;
+            self.consume_framing_byte(*byte)?;
             count += 1;
         }
         Ok(count)
     }
 
-    fn step(&mut self, byte: u8) -> Result<(), ProtocolError> {
+    fn consume_framing_byte(&mut self, byte: u8) -> Result<(), ProtocolError> {
         self.state = match self.state {
             ChunkState::Size(_) | ChunkState::Padding | ChunkState::Extension => {
-                self.step_size_line(byte)?
+                self.consume_size_line_byte(byte)?
             }
             ChunkState::SizeLineFeed if byte == b'\n' => match self.size {
                 0 => ChunkState::TrailerStart,
@@ -120,7 +120,7 @@ impl ChunkedDecoder {
             ChunkState::DataCarriageReturn | ChunkState::DataLineFeed => {
                 return Err(ProtocolError::ChunkEnd);
             }
-            _ => self.step_trailer(byte)?,
+            _ => self.consume_trailer_byte(byte)?,
         };
         Ok(())
     }
@@ -128,7 +128,7 @@ impl ChunkedDecoder {
     /// Reads a byte of `chunk-size [ BWS ";" chunk-ext ] CR`. The line break must be CR LF.
     /// Recipients that also accept a lone LF may see a different end of an extension than strict
     /// recipients.
-    fn step_size_line(&mut self, byte: u8) -> Result<ChunkState, ProtocolError> {
+    fn consume_size_line_byte(&mut self, byte: u8) -> Result<ChunkState, ProtocolError> {
         self.line_bytes += 1;
         if self.line_bytes > SIZE_LINE_BYTES_MAX {
             return Err(ProtocolError::ChunkExtensionsTooLong);
@@ -157,7 +157,7 @@ impl ChunkedDecoder {
         }
     }
 
-    fn step_trailer(&mut self, byte: u8) -> Result<ChunkState, ProtocolError> {
+    fn consume_trailer_byte(&mut self, byte: u8) -> Result<ChunkState, ProtocolError> {
         self.trailer_bytes += 1;
         if self.trailer_bytes > TRAILER_BYTES_MAX {
             return Err(ProtocolError::TrailersTooLong);

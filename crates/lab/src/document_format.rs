@@ -27,7 +27,7 @@ impl ParsedDocument {
     /// The text has faults. If the syntax is invalid, the content is not checked.
     pub fn parse_and_check(text: &str) -> Result<ParsedDocument, Vec<DocumentFault>> {
         if text.trim_start().starts_with('{') {
-            return parse_json(text);
+            return parse_nbmp_document(text);
         }
         let parsed = ParsedDocument::parse_toml(text)?;
         if parsed.document.nbmp.is_empty() {
@@ -51,10 +51,10 @@ impl ParsedDocument {
 }
 
 #[cfg(feature = "nbmp")]
-use nbmp::{check_nbmp_table, parse_json};
+use nbmp::{check_nbmp_table, parse_nbmp_document};
 
 #[cfg(not(feature = "nbmp"))]
-fn parse_json(_: &str) -> Result<ParsedDocument, Vec<DocumentFault>> {
+fn parse_nbmp_document(_: &str) -> Result<ParsedDocument, Vec<DocumentFault>> {
     let what = "JSON documents are NBMP workflow descriptions";
     Err(vec![missing_feature_fault(what)])
 }

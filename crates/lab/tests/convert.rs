@@ -5,7 +5,7 @@
 
 use lab::experiment::{ExperimentDocument, check_document};
 use lab::nbmp::{
-    ConformanceLevel, DescriptionKind, OWN_FUNCTIONS, parse_bounded_json, to_experiment,
+    DescriptionKind, OWN_FUNCTIONS, ValidationStrictness, parse_bounded_json, to_experiment,
     to_workflow,
 };
 use lab::nbmp::{find_ignored_members, find_unsupported_members, validate_description};
@@ -38,7 +38,7 @@ fn every_experiment_survives_a_round_trip() {
         let offences = validate_description(
             &workflow,
             DescriptionKind::Workflow,
-            ConformanceLevel::Lenient,
+            ValidationStrictness::Lenient,
             &OWN_FUNCTIONS,
         );
         assert_eq!(offences, [], "{path}: {workflow:#}");
@@ -81,7 +81,7 @@ fn the_congestion_experiment_is_strictly_nbmp() {
         validate_description(
             &workflow,
             DescriptionKind::Workflow,
-            ConformanceLevel::Strict,
+            ValidationStrictness::Strict,
             &OWN_FUNCTIONS
         ),
         []

@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 use lab::nbmp::{
-    ConformanceLevel, DescriptionKind, parse_bounded_json, to_experiment, to_workflow,
+    DescriptionKind, ValidationStrictness, parse_bounded_json, to_experiment, to_workflow,
     validate_description,
 };
 use serde_json::Value;
@@ -24,7 +24,11 @@ const OURS: [(&str, &str); 2] = [
     ),
 ];
 
-fn fault_paths(document: &Value, kind: DescriptionKind, level: ConformanceLevel) -> Vec<String> {
+fn fault_paths(
+    document: &Value,
+    kind: DescriptionKind,
+    level: ValidationStrictness,
+) -> Vec<String> {
     let found = validate_description(document, kind, level, &[]);
     found.into_iter().map(|offence| offence.path).collect()
 }
@@ -44,14 +48,14 @@ fn documents_like_public_ones_are_accepted_leniently_and_refused_strictly() {
             fault_paths(
                 &document,
                 DescriptionKind::Workflow,
-                ConformanceLevel::Lenient
+                ValidationStrictness::Lenient
             ),
             [""; 0]
         );
         let strict = fault_paths(
             &document,
             DescriptionKind::Workflow,
-            ConformanceLevel::Strict,
+            ValidationStrictness::Strict,
         );
         assert_eq!(strict, missed.lines().collect::<Vec<_>>());
         assert_round_trip(&document);
@@ -59,10 +63,10 @@ fn documents_like_public_ones_are_accepted_leniently_and_refused_strictly() {
     let task = include_str!("nbmp/elsewhere/copy.tdd.json");
     let task = parse_bounded_json(task.as_bytes()).unwrap();
     assert_eq!(
-        fault_paths(&task, DescriptionKind::Task, ConformanceLevel::Lenient),
+        fault_paths(&task, DescriptionKind::Task, ValidationStrictness::Lenient),
         [""; 0]
     );
-    let strict = fault_paths(&task, DescriptionKind::Task, ConformanceLevel::Strict);
+    let strict = fault_paths(&task, DescriptionKind::Task, ValidationStrictness::Strict);
     for missed in ["$.request", "$.processing", "$.general['nbmp-brand']"] {
         assert!(strict.iter().any(|path| path == missed), "{strict:?}");
     }
@@ -96,9 +100,9 @@ fn public_documents_are_accepted() {
             Some("tdd") => DescriptionKind::Task,
             _ => DescriptionKind::Workflow,
         };
-        let lax = validate_description(&document, kind, ConformanceLevel::Lenient, &[]);
+        let lax = validate_description(&document, kind, ValidationStrictness::Lenient, &[]);
         assert_eq!(lax, [], "{}", path.display());
-        let strict = fault_paths(&document, kind, ConformanceLevel::Strict);
+        let strict = fault_paths(&document, kind, ValidationStrictness::Strict);
         assert!(strict.len() > 10, "{}: {strict:?}", path.display());
         assert!(strict.iter().all(|path| path.starts_with("$.")));
         assert_round_trip(&document);
@@ -117,7 +121,7 @@ fn a_conforming_public_document_is_strictly_valid() {
         validate_description(
             &document,
             DescriptionKind::Workflow,
-            ConformanceLevel::Strict,
+            ValidationStrictness::Strict,
             &[]
         ),
         []

@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 use lab::nbmp::{
-    ConformanceLevel, DescriptionKind, NbmpFault, parse_bounded_json, validate_description,
+    DescriptionKind, NbmpFault, ValidationStrictness, parse_bounded_json, validate_description,
 };
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ const PREMIERE: &str = include_str!("nbmp/premiere.wdd.json");
 /// A description that is valid only at the lenient level, like documents of other projects.
 const TERSE: &str = include_str!("nbmp/terse.wdd.json");
 
-fn validate_at(document: &Value, level: ConformanceLevel) -> Vec<NbmpFault> {
+fn validate_at(document: &Value, level: ValidationStrictness) -> Vec<NbmpFault> {
     validate_description(document, DescriptionKind::Workflow, level, &[])
 }
 
@@ -27,12 +27,12 @@ fn read_premiere() -> Value {
 
 #[test]
 fn valid_descriptions_are_accepted() {
-    for level in [ConformanceLevel::Strict, ConformanceLevel::Lenient] {
+    for level in [ValidationStrictness::Strict, ValidationStrictness::Lenient] {
         assert_eq!(validate_at(&read_premiere(), level), []);
     }
     let terse = parse_bounded_json(TERSE.as_bytes()).unwrap();
-    assert_eq!(validate_at(&terse, ConformanceLevel::Lenient), []);
-    assert!(validate_at(&terse, ConformanceLevel::Strict).len() > 20);
+    assert_eq!(validate_at(&terse, ValidationStrictness::Lenient), []);
+    assert!(validate_at(&terse, ValidationStrictness::Strict).len() > 20);
 }
 
 /// Adds the place of every value of a document to `all`, as a JSON Pointer (RFC 6901) and as a
@@ -80,7 +80,7 @@ fn every_place() -> Vec<(String, String)> {
 }
 
 fn assert_refused(document: &Value, path: &str, how: &str) {
-    let found = validate_at(document, ConformanceLevel::Strict);
+    let found = validate_at(document, ValidationStrictness::Strict);
     let right = found
         .iter()
         .any(|offence| offence.path == path && !offence.what.is_empty());
@@ -224,7 +224,7 @@ fn each_missing_required_field_is_reported() {
             // The missing optional member is not a fault itself, although other members may become
             // invalid without it.
             spared += 1;
-            let found = validate_at(&document, ConformanceLevel::Strict);
+            let found = validate_at(&document, ValidationStrictness::Strict);
             assert!(
                 found.iter().all(|offence| offence.path != path),
                 "{found:?}"
@@ -259,7 +259,7 @@ fn an_unknown_function_is_refused_unless_a_repository_may_define_it() {
     // The unknown function is not reported, because the repository that the document names may
     // define it.
     assert_eq!(
-        validate_at(&document, ConformanceLevel::Lenient).len(),
+        validate_at(&document, ValidationStrictness::Lenient).len(),
         1,
         "the port of the viewers is left alone"
     );
@@ -272,7 +272,7 @@ fn an_unknown_function_is_refused_unless_a_repository_may_define_it() {
     let found = validate_description(
         &document,
         DescriptionKind::Workflow,
-        ConformanceLevel::Strict,
+        ValidationStrictness::Strict,
         &["players"],
     );
     assert!(
@@ -296,7 +296,7 @@ fn cycles_are_refused_unless_they_are_breakable() {
         .as_array_mut()
         .unwrap();
     map.push(back);
-    assert_eq!(validate_at(&document, ConformanceLevel::Strict), []);
+    assert_eq!(validate_at(&document, ValidationStrictness::Strict), []);
     document["processing"]["connection-map"][2]["breakable"] = json!(false);
     for n in 0..3 {
         assert_refused(
@@ -307,7 +307,7 @@ fn cycles_are_refused_unless_they_are_breakable() {
     }
     // One breakable connection is enough to allow the cycle.
     document["processing"]["connection-map"][0]["breakable"] = json!(true);
-    assert_eq!(validate_at(&document, ConformanceLevel::Strict), []);
+    assert_eq!(validate_at(&document, ValidationStrictness::Strict), []);
     let itself = json!({
         "connection-id": "itself",
         "from": { "id": "cache", "instance": "near", "port-name": "downstream" },
@@ -326,7 +326,7 @@ fn misspelled_fields_get_a_suggestion() {
     let mut document = read_premiere();
     document["general"]["descripton"] = json!("");
     document["general"].as_object_mut().unwrap().remove("id");
-    let found = validate_at(&document, ConformanceLevel::Lenient);
+    let found = validate_at(&document, ValidationStrictness::Lenient);
     assert_eq!(found.len(), 2);
     assert!(
         found[0].what.contains("missing; add a non-empty string"),
@@ -335,7 +335,7 @@ fn misspelled_fields_get_a_suggestion() {
     assert!(found[1].what.contains("write description"), "{found:?}");
     for nothing in [json!(null), json!([]), json!("x"), json!({})] {
         assert!(
-            !validate_at(&nothing, ConformanceLevel::Lenient).is_empty(),
+            !validate_at(&nothing, ValidationStrictness::Lenient).is_empty(),
             "{nothing}"
         );
     }
@@ -359,8 +359,8 @@ fn long_names_are_shortened_in_messages() {
         }
     });
     for (level, message) in [
-        (ConformanceLevel::Strict, "belongs to another function"),
-        (ConformanceLevel::Lenient, "unknown port"),
+        (ValidationStrictness::Strict, "belongs to another function"),
+        (ValidationStrictness::Lenient, "unknown port"),
     ] {
         let found = validate_at(&document, level);
         assert!(found.iter().any(|offence| offence.what.contains(message)));
@@ -376,7 +376,7 @@ fn tasks_and_functions_have_their_own_fields() {
         let found = validate_description(
             document,
             kind,
-            ConformanceLevel::Strict,
+            ValidationStrictness::Strict,
             &["players", "packager", "cache"],
         );
         found.into_iter().map(|offence| offence.path).collect()

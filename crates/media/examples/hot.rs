@@ -8,7 +8,7 @@
 // The imports of `bytes` and `index` make these two paths valid in this example.
 use media::codec::Codec;
 use media::index::{Index, Indexer};
-use media::manifest::dash::{self, SegmentAddressing};
+use media::manifest::dash::{self, TemplateAddressing};
 use media::manifest::{HlsTextForm, SegmentFormat, hls};
 use media::plan::SegmentAccessUnits;
 use media::presentation::{PackagingRules, Presentation};
@@ -21,7 +21,10 @@ use std::hint::black_box;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
-use testing::{MuxTrack, ProgressiveLayout, SyntheticMediaFile, mux_progressive, sample_row};
+use testing::{
+    ProgressiveLayout, SyntheticMediaFile, SyntheticTrack, build_synthetic_progressive,
+    unplaced_sample,
+};
 
 #[allow(dead_code, unused_imports)]
 #[path = "../src/index/testing/mod.rs"]
@@ -55,7 +58,7 @@ const JOBS: &[(&str, JobSetup)] = &[
     }),
     ("mpd", |hours| {
         prepare_ladder(hours, |p| {
-            drop(black_box(dash::write_mpd(p, SegmentAddressing::Time)))
+            drop(black_box(dash::write_mpd(p, TemplateAddressing::Time)))
         })
     }),
     ("cold-playlist", |hours| {
@@ -68,7 +71,7 @@ const JOBS: &[(&str, JobSetup)] = &[
     }),
     ("cold-mpd", |hours| {
         prepare_cold(hours, |p| {
-            drop(black_box(dash::write_mpd(p, SegmentAddressing::Time)))
+            drop(black_box(dash::write_mpd(p, TemplateAddressing::Time)))
         })
     }),
     ("first-segment", |hours| prepare_segment(hours, |_| 0)),
@@ -102,13 +105,13 @@ const JOBS: &[(&str, JobSetup)] = &[
             let unmeasured = p.clone().with_text(p.text.clone());
             drop(black_box(dash::write_mpd(
                 &unmeasured,
-                SegmentAddressing::Time,
+                TemplateAddressing::Time,
             )))
         })
     }),
     ("text-mpd", |hours| {
         prepare_text(hours, |p| {
-            drop(black_box(dash::write_mpd(p, SegmentAddressing::Time)))
+            drop(black_box(dash::write_mpd(p, TemplateAddressing::Time)))
         })
     }),
 ];
@@ -259,7 +262,7 @@ fn prepare_transport_stream(_: u32) -> media::Result<JobRun> {
         .track(&presentation.renditions[0])
         .codec
         .clone();
-    let len = ts::BatchedMuxer::new(&codec, &units)?.len_max();
+    let len = ts::BatchedMuxer::new(&codec, &units)?.segment_len_max();
     let out = RefCell::new(vec![0; len]);
     mux_in_batches(&codec, &units, file, &mut out.borrow_mut())?;
     Ok(Box::new(move || {
@@ -277,7 +280,7 @@ fn mux_in_batches(
 ) -> media::Result<usize> {
     let mut batches = ts::BatchedMuxer::new(codec, units)?;
     let mut len = 0;
-    while let Some(batch) = batches.next_batch(128 << 10) {
+    while let Some(batch) = batches.plan_next_batch(128 << 10) {
         let ranges = batch.source_ranges.iter();
         let parts: Vec<&[u8]> = ranges
             .map(|range| &file[range.start as usize..range.end as usize])
@@ -319,12 +322,12 @@ fn build_film(hours: u32, weight: u32) -> SyntheticMediaFile {
     let cts = |n: u32| [2, 5, 2, 0, 1].get(n as usize % 5).copied().unwrap_or(0) * 512;
     let size = |n: u32| weight * (600 + n.wrapping_mul(2_654_435_761) % 9_000);
     let pictures =
-        (0..hours * 90_000).map(|n| sample_row(512, cts(n), size(n), n.is_multiple_of(50)));
-    let sound =
-        (0..hours * 168_750).map(|n| sample_row(1024, 0, 300 + n.wrapping_mul(40_503) % 200, true));
+        (0..hours * 90_000).map(|n| unplaced_sample(512, cts(n), size(n), n.is_multiple_of(50)));
+    let sound = (0..hours * 168_750)
+        .map(|n| unplaced_sample(1024, 0, 300 + n.wrapping_mul(40_503) % 200, true));
     let tracks = [
-        MuxTrack::video(1, pictures.collect()),
-        MuxTrack::audio(2, sound.collect()),
+        SyntheticTrack::video(1, pictures.collect()),
+        SyntheticTrack::audio(2, sound.collect()),
     ];
     let round = [(0, 12), (1, 23)];
     let rounds = (0..hours * 90_000 / 12).flat_map(|_| round);
@@ -333,5 +336,5 @@ fn build_film(hours: u32, weight: u32) -> SyntheticMediaFile {
         chunks: rounds.collect(),
         ..ProgressiveLayout::default()
     };
-    mux_progressive(&tracks, &layout)
+    build_synthetic_progressive(&tracks, &layout)
 }

@@ -9,8 +9,8 @@ use media::index::{Index, Indexer};
 use media::{bytes, index};
 use std::time::Instant;
 use testing::{
-    MuxFragment, MuxTrack, OffsetBase, ProgressiveLayout, SyntheticMediaFile, mux_fragmented,
-    mux_progressive, sample_row,
+    OffsetBase, ProgressiveLayout, SyntheticFragment, SyntheticMediaFile, SyntheticTrack,
+    build_synthetic_progressive, mux_fragmented, unplaced_sample,
 };
 
 #[allow(dead_code)]
@@ -84,15 +84,15 @@ fn film_sample_size(n: u32) -> u32 {
     3000 + n.wrapping_mul(2_654_435_761) % 60_000 + if n.is_multiple_of(48) { 90_000 } else { 0 }
 }
 
-fn video_track(frames: u32, ticks: u32) -> MuxTrack {
+fn video_track(frames: u32, ticks: u32) -> SyntheticTrack {
     // Composition offsets for a pattern with three B-frames in every five frames.
     let cts = |n: u32| [2, 5, 2, 0, 1].get(n as usize % 5).copied().unwrap_or(0) * ticks as i32;
-    let rows =
-        (0..frames).map(|n| sample_row(ticks, cts(n), film_sample_size(n), n.is_multiple_of(48)));
-    MuxTrack::video(1, rows.collect())
+    let rows = (0..frames)
+        .map(|n| unplaced_sample(ticks, cts(n), film_sample_size(n), n.is_multiple_of(48)));
+    SyntheticTrack::video(1, rows.collect())
 }
 
-fn variable_rate_track(frames: u32) -> MuxTrack {
+fn variable_rate_track(frames: u32) -> SyntheticTrack {
     let mut track = video_track(frames, 512);
     for (n, row) in track.rows.iter_mut().enumerate() {
         row.duration = 3000 + (n as u32).wrapping_mul(2_246_822_519) % 1500;
@@ -100,22 +100,23 @@ fn variable_rate_track(frames: u32) -> MuxTrack {
     track
 }
 
-fn audio_track(frames: u32) -> MuxTrack {
-    let rows = (0..frames).map(|n| sample_row(1024, 0, 300 + n.wrapping_mul(40_503) % 200, true));
-    MuxTrack::audio(2, rows.collect())
+fn audio_track(frames: u32) -> SyntheticTrack {
+    let rows =
+        (0..frames).map(|n| unplaced_sample(1024, 0, 300 + n.wrapping_mul(40_503) % 200, true));
+    SyntheticTrack::audio(2, rows.collect())
 }
 
 /// Writes a file that interleaves the tracks every half second, with the `moov` box at the end.
-fn mux_interleaved(tracks: &[MuxTrack]) -> SyntheticMediaFile {
+fn mux_interleaved(tracks: &[SyntheticTrack]) -> SyntheticMediaFile {
     mux_chunked(tracks, &[12, 23])
 }
 
 /// Writes a file with one or two samples per chunk, which is the worst case for an index.
-fn mux_scattered(tracks: &[MuxTrack]) -> SyntheticMediaFile {
+fn mux_scattered(tracks: &[SyntheticTrack]) -> SyntheticMediaFile {
     mux_chunked(tracks, &[1, 2])
 }
 
-fn mux_chunked(tracks: &[MuxTrack], samples: &[u32]) -> SyntheticMediaFile {
+fn mux_chunked(tracks: &[SyntheticTrack], samples: &[u32]) -> SyntheticMediaFile {
     let rounds = tracks.first().map_or(0, |track| track.rows.len()) as u32;
     let round = (0..tracks.len()).zip(samples.iter().copied());
     let chunks = (0..rounds / samples.first().copied().unwrap_or(1)).flat_map(|_| round.clone());
@@ -124,16 +125,16 @@ fn mux_chunked(tracks: &[MuxTrack], samples: &[u32]) -> SyntheticMediaFile {
         chunks: chunks.collect(),
         ..ProgressiveLayout::default()
     };
-    mux_progressive(tracks, &layout)
+    build_synthetic_progressive(tracks, &layout)
 }
 
-fn mux_fragments(tracks: &[MuxTrack]) -> SyntheticMediaFile {
+fn mux_fragments(tracks: &[SyntheticTrack]) -> SyntheticMediaFile {
     // The test muxer stores the media of fragments in memory. To limit this memory, each sample has
     // about a tenth of its usual size.
     let mut tracks = tracks.to_vec();
     let rows = tracks.iter_mut().flat_map(|track| &mut track.rows);
     rows.for_each(|row| row.size = row.size / 10 + 1);
-    let one = MuxFragment {
+    let one = SyntheticFragment {
         offset_base: OffsetBase::Moof,
         has_explicit_fields: false,
         has_tfdt: true,

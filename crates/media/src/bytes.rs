@@ -4,7 +4,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Reads big-endian values from a slice.
 ///
-/// After the first read past the end, every read returns zero and [`ByteReader::check_not_truncated`]
+/// After the first read past the end, every read returns zero and [`ByteReader::check_no_short_read`]
 /// fails. Parsers therefore need only one check, after the last field.
 #[derive(Debug, Clone)]
 pub struct ByteReader<'a> {
@@ -78,7 +78,7 @@ impl<'a> ByteReader<'a> {
     }
 
     /// Returns the unread bytes.
-    pub fn remaining(&self) -> &'a [u8] {
+    pub fn remaining_slice(&self) -> &'a [u8] {
         self.rest
     }
 
@@ -91,7 +91,7 @@ impl<'a> ByteReader<'a> {
     ///
     /// # Errors
     /// Returns `Truncated` if a read went past the end.
-    pub fn check_not_truncated(&self) -> Result<()> {
+    pub fn check_no_short_read(&self) -> Result<()> {
         if self.is_truncated {
             return Err(Error::new(
                 ErrorKind::Truncated,
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(reader.u16(), 0x0102);
         assert_eq!(reader.u32(), 0);
         assert_eq!(reader.u8(), 0);
-        assert!(reader.check_not_truncated().is_err());
+        assert!(reader.check_no_short_read().is_err());
     }
 
     #[test]

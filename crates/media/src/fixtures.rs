@@ -1,15 +1,15 @@
 //! Generated tracks and indexes, for tests of the modules that use an index.
 
-use crate::codec::{CicpColor, Codec, MediaFormat, sample_entry_vectors};
+use crate::codec::{CicpColor, Codec, TrackFormat, sample_entry_vectors};
 use crate::index::{Index, Sample, SampleTableBuilder, Track};
 use proptest::prelude::*;
 use std::sync::Arc;
 
 /// A sample as (duration, composition offset, size, is sync). The bytes of the samples are
 /// contiguous.
-pub(crate) type FixtureRow = (u32, i32, u32, bool);
+pub(crate) type FixtureSample = (u32, i32, u32, bool);
 
-fn parse_hex_entry(hex: &str) -> Codec {
+fn parse_hex_sample_entry(hex: &str) -> Codec {
     let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
     let byte = |pair: &[u8]| {
         let pair = std::str::from_utf8(pair).expect("ASCII");
@@ -21,8 +21,8 @@ fn parse_hex_entry(hex: &str) -> Codec {
 
 /// Returns an AVC codec with this picture size and BT.709 colour.
 pub(crate) fn build_avc_test_codec(width: u32, height: u32) -> Codec {
-    let mut codec = parse_hex_entry(sample_entry_vectors::AVC);
-    if let MediaFormat::Video(video) = &mut codec.format {
+    let mut codec = parse_hex_sample_entry(sample_entry_vectors::AVC);
+    if let TrackFormat::Video(video) = &mut codec.format {
         (video.width, video.height) = (width, height);
         video.color = Some(CicpColor {
             primaries: 1,
@@ -36,26 +36,31 @@ pub(crate) fn build_avc_test_codec(width: u32, height: u32) -> Codec {
 
 /// Returns an HEVC codec with PQ and BT.2020 colour.
 pub(crate) fn build_hevc_pq_test_codec() -> Codec {
-    parse_hex_entry(sample_entry_vectors::HVC1_PQ)
+    parse_hex_sample_entry(sample_entry_vectors::HVC1_PQ)
 }
 
 pub(crate) fn build_vp9_test_codec() -> Codec {
-    parse_hex_entry(sample_entry_vectors::VP9)
+    parse_hex_sample_entry(sample_entry_vectors::VP9)
 }
 
 pub(crate) fn build_aac_test_codec() -> Codec {
-    parse_hex_entry(sample_entry_vectors::AAC)
+    parse_hex_sample_entry(sample_entry_vectors::AAC)
 }
 
 pub(crate) fn build_ac3_test_codec() -> Codec {
-    parse_hex_entry(sample_entry_vectors::AC3)
+    parse_hex_sample_entry(sample_entry_vectors::AC3)
 }
 
 pub(crate) fn build_opus_test_codec() -> Codec {
-    parse_hex_entry(sample_entry_vectors::OPUS)
+    parse_hex_sample_entry(sample_entry_vectors::OPUS)
 }
 
-pub(crate) fn build_track(codec: Codec, timescale: u32, origin: i64, rows: &[FixtureRow]) -> Track {
+pub(crate) fn build_track(
+    codec: Codec,
+    timescale: u32,
+    origin: i64,
+    rows: &[FixtureSample],
+) -> Track {
     let mut samples = SampleTableBuilder::default();
     let mut offset = 48;
     for (duration, composition_offset, size, sync) in rows.iter().copied() {
@@ -89,7 +94,7 @@ pub(crate) fn build_track(codec: Codec, timescale: u32, origin: i64, rows: &[Fix
 /// Builds a video track with 25 frames per second, a key frame every `gop` frames, and B-frames
 /// between key frames. An edit list compensates for the delay of the B-frames.
 pub(crate) fn build_video_track(seconds: u32, gop: u32, size: u32) -> Track {
-    let rows: Vec<FixtureRow> = (0..seconds * 25)
+    let rows: Vec<FixtureSample> = (0..seconds * 25)
         .map(|n| {
             let composition_offset = [2, 5, 2, 0, 1][(n % gop % 5) as usize] * 512;
             let key = n % gop == 0;
@@ -106,13 +111,13 @@ pub(crate) fn build_video_track(seconds: u32, gop: u32, size: u32) -> Track {
 
 /// Builds an AAC track at 48 kHz, with the usual 1024 ticks of priming.
 pub(crate) fn build_audio_track(seconds: u32, size: u32) -> Track {
-    let rows: Vec<FixtureRow> = (0..seconds * 48_000 / 1024 + 1)
+    let rows: Vec<FixtureSample> = (0..seconds * 48_000 / 1024 + 1)
         .map(|n| (1024, 0, size + n % 3, true))
         .collect();
     build_track(build_aac_test_codec(), 48_000, -1024, &rows)
 }
 
-pub(crate) fn build_index(tracks: Vec<Track>) -> Arc<Index> {
+pub(crate) fn build_index_of_tracks(tracks: Vec<Track>) -> Arc<Index> {
     let fingerprint = tracks.iter().fold(7, |sum, track| {
         sum * 31 + track.samples.byte_count(0..u32::MAX) + track.samples.total_duration()
     });
@@ -141,7 +146,7 @@ prop_compose! {
         rows in proptest::collection::vec((0u32..=3, -3i32..6, 0u32..900, prop_oneof![7 => Just(false), 1 => Just(true)]), 4..250),
     ) -> Track {
         let tick = (u64::from(timescale) * frame.0 / frame.1) as u32;
-        let rows: Vec<FixtureRow> = rows.iter().enumerate().map(|(n, (duration, composition_offset, size, sync))| {
+        let rows: Vec<FixtureSample> = rows.iter().enumerate().map(|(n, (duration, composition_offset, size, sync))| {
             let duration = if varying > 0 { tick * duration } else { tick };
             let last = n + 1 == rows.len();
             (duration + u32::from(last), composition_offset * tick as i32, *size, *sync || n == leading)
@@ -159,7 +164,7 @@ prop_compose! {
         language in prop_oneof![Just("und"), Just("eng"), Just("fr"), Just("\"x")],
         sizes in proptest::collection::vec(0u32..900, 1..400),
     ) -> Track {
-        let rows: Vec<FixtureRow> = sizes.iter().map(|size| (duration, 0, *size, true)).collect();
+        let rows: Vec<FixtureSample> = sizes.iter().map(|size| (duration, 0, *size, true)).collect();
         let mut track = build_track(build_aac_test_codec(), timescale, origin, &rows);
         track.language = language.into();
         track
@@ -178,10 +183,10 @@ pub(crate) fn arbitrary_title() -> impl Strategy<Value = Vec<Arc<Index>>> {
         .prop_map(|(videos, audios, together)| {
             let tracks: Vec<Track> = videos.into_iter().chain(audios).collect();
             match together {
-                true => vec![build_index(tracks)],
+                true => vec![build_index_of_tracks(tracks)],
                 false => tracks
                     .into_iter()
-                    .map(|track| build_index(vec![track]))
+                    .map(|track| build_index_of_tracks(vec![track]))
                     .collect(),
             }
         })

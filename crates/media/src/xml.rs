@@ -106,20 +106,20 @@ pub(crate) fn parse_xml_document(text: &str) -> Result<XmlElement> {
             Event::Empty(start) => {
                 let child = read_element(&start).map_err(|error| error.with_byte_offset(at))?;
                 elements += 1;
-                append_child(&mut open, child);
+                append_child_element(&mut open, child);
             }
             Event::End(_) => {
                 if let Some(child) = open.pop() {
-                    append_child(&mut open, child);
+                    append_child_element(&mut open, child);
                 }
             }
-            Event::Text(text) => append_text(&mut open, &text.xml10_content()),
-            Event::CData(text) => append_text(&mut open, &text.xml10_content()),
+            Event::Text(text) => append_element_text(&mut open, &text.xml10_content()),
+            Event::CData(text) => append_element_text(&mut open, &text.xml10_content()),
             Event::GeneralRef(reference) => {
                 let name = reference.xml10_content();
                 let known =
                     quick_xml::escape::unescape(&format!("&{name};")).map(|text| text.into_owned());
-                append_text(&mut open, &known.map_err(|error| malformed(&error))?);
+                append_element_text(&mut open, &known.map_err(|error| malformed(&error))?);
             }
             Event::Eof => break,
             _ => {}
@@ -160,14 +160,14 @@ fn read_element(start: &BytesStart<'_>) -> Result<XmlElement> {
     })
 }
 
-fn append_child(open: &mut [XmlElement], mut child: XmlElement) {
+fn append_child_element(open: &mut [XmlElement], mut child: XmlElement) {
     if let Some(parent) = open.last_mut() {
         child.text_position = parent.text.len();
         parent.children.push(child);
     }
 }
 
-fn append_text(open: &mut [XmlElement], text: &str) {
+fn append_element_text(open: &mut [XmlElement], text: &str) {
     if let Some(parent) = open.last_mut() {
         parent.text.push_str(text);
     }

@@ -6,14 +6,14 @@
 
 use media::index::{MediaVersion, index_file_in_memory};
 use media::manifest::SegmentFormat;
-use media::manifest::dash::{SegmentAddressing, write_mpd};
+use media::manifest::dash::{TemplateAddressing, write_mpd};
 use media::manifest::hls::{
     write_iframe_playlist, write_media_playlist, write_multivariant_playlist,
 };
 use media::mp4::write_index_mp4;
 use media::plan::Plan;
 use media::presentation::{PackagingRules, Presentation, Rendition};
-use media::ts::wrap_segment;
+use media::ts::mux_ts_or_packed_audio;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ fn assemble_plan(plan: &Plan, files: &[Vec<u8>]) -> Vec<u8> {
 fn wrap_second_segment(title: &Presentation, rendition: &Rendition, files: &[Vec<u8>]) -> Vec<u8> {
     let units = title.segment_access_units(rendition, 1);
     let parts = slice_ranges(&files[units.file_index], &units.source_ranges);
-    wrap_segment(&title.track(rendition).codec, &units, &parts).unwrap()
+    mux_ts_or_packed_audio(&title.track(rendition).codec, &units, &parts).unwrap()
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn manifests_have_their_pinned_bytes() {
     let playlist = |format| write_media_playlist(&title, video, format, None).unwrap();
     let texts = [
         write_multivariant_playlist(&title, cmaf, false).unwrap(),
-        write_mpd(&title, SegmentAddressing::Time),
+        write_mpd(&title, TemplateAddressing::Time),
         playlist(cmaf),
         playlist(SegmentFormat::Ts),
         write_iframe_playlist(&title, video).unwrap(),
@@ -95,7 +95,7 @@ fn segments_have_their_pinned_bytes() {
     let title = build_presentation(&files);
     let video = &title.renditions[0];
     let (_, audio) = title.find_rendition("audio_eng=48000").unwrap();
-    let key = title.key_frames(video).nth(1).unwrap();
+    let key = title.trick_play_key_frames(video).nth(1).unwrap();
     let segments = [
         title.init_segment(video),
         assemble_plan(&title.plan_segment(video, 1), &files),

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use http::Response;
-use net::{Body, ListenOptions, Server, Shutdown};
+use net::{Body, Server, ServerOptions, Shutdown};
 
 const SMALL: usize = 5_000;
 const LARGE: usize = 1_000_000;
@@ -26,10 +26,10 @@ fn main() -> std::io::Result<()> {
         .and_then(|count| count.parse().ok())
         .unwrap_or(0);
     net::server::raise_descriptor_limit()?;
-    let server = Server::bind(ListenOptions {
+    let server = Server::bind(ServerOptions {
         addresses: vec![address],
         workers,
-        ..ListenOptions::default()
+        ..ServerOptions::default()
     })?;
     for address in server.addresses() {
         println!("listening on http://{address}");

@@ -25,7 +25,7 @@ const BASIC: GeneralPurpose = GeneralPurpose::new(
 ///
 /// # Errors
 /// When the file cannot be read or the token is too short. The error contains the file's name.
-pub fn read_token(path: &Path) -> io::Result<Arc<str>> {
+pub fn read_token_file(path: &Path) -> io::Result<Arc<str>> {
     let named =
         |what: &dyn std::fmt::Display| format!("cannot use token file {}: {what}", path.display());
     let text = std::fs::read_to_string(path);

@@ -12,7 +12,7 @@ use http::{Response, StatusCode};
 
 use crate::config::UsageError;
 use crate::{
-    Body, Error, FatalError, InheritedListener, Limits, ListenOptions, Server, access_token,
+    Body, Error, FatalError, InheritedListener, Limits, Server, ServerOptions, access_token,
 };
 
 /// The name of the admin port in the log and in the announcement of its address.
@@ -35,9 +35,9 @@ pub fn bind_admin_port(
     let Some((listen, token_file)) = settings else {
         return Ok(None);
     };
-    let token = access_token::read_token(token_file)
+    let token = access_token::read_token_file(token_file)
         .map_err(|error| FatalError::Usage(UsageError(error.to_string())))?;
-    let options = ListenOptions {
+    let options = ServerOptions {
         addresses: vec![listen.clone()],
         workers: 1,
         limits: Limits {
@@ -45,7 +45,7 @@ pub fn bind_admin_port(
             idle_timeout: IDLE_TIMEOUT,
             ..Limits::default()
         },
-        ..ListenOptions::default()
+        ..ServerOptions::default()
     };
     let server = Server::bind_inherited(options, inherited);
     let server = server.map_err(FatalError::cannot("--admin"))?;
@@ -54,7 +54,11 @@ pub fn bind_admin_port(
 
 /// Returns a 401 response if the request does not contain the token. Browsers then prompt for the
 /// token and may show `realm`, which must contain neither quotes nor backslashes.
-pub fn find_refusal(headers: &HeaderMap, token: &str, realm: &str) -> Option<Response<Body>> {
+pub fn refuse_without_token(
+    headers: &HeaderMap,
+    token: &str,
+    realm: &str,
+) -> Option<Response<Body>> {
     if access_token::has_valid_token(headers, token) {
         return None;
     }

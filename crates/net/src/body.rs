@@ -18,7 +18,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use futures_core::Stream;
 
-pub use self::body_cut::BodyCut;
+pub use self::body_error::BodyError;
 pub use self::chunk::Chunk;
 pub use self::completion::BodyCompletion;
 use self::completion::SendProgress;
@@ -30,7 +30,7 @@ pub use self::request_body::{RequestBodyFault, read_request_body, relay_request_
 use crate::conn::InFlight;
 use crate::headers::SerializedFields;
 
-mod body_cut;
+mod body_error;
 mod chunk;
 mod completion;
 mod copied_frames;
@@ -39,7 +39,7 @@ pub(crate) mod part;
 mod request_body;
 
 /// A producer of chunks. Each chunk is sent as soon as it is available.
-type ChunkStream = Pin<Box<dyn Stream<Item = Result<Chunk, BodyCut>> + Send>>;
+type ChunkStream = Pin<Box<dyn Stream<Item = Result<Chunk, BodyError>> + Send>>;
 
 enum BodySource {
     /// All chunks have been produced.
@@ -97,7 +97,7 @@ impl Body {
     where
         S: Stream<Item = Result<C, E>> + Send + 'static,
         C: Into<Chunk>,
-        E: Into<BodyCut>,
+        E: Into<BodyError>,
     {
         if len == 0 {
             return Body::empty();
@@ -111,7 +111,7 @@ impl Body {
     where
         S: Stream<Item = Result<C, E>> + Send + 'static,
         C: Into<Chunk>,
-        E: Into<BodyCut>,
+        E: Into<BodyError>,
     {
         Body::from_chunk_stream(None, source)
     }
@@ -120,7 +120,7 @@ impl Body {
     where
         S: Stream<Item = Result<C, E>> + Send + 'static,
         C: Into<Chunk>,
-        E: Into<BodyCut>,
+        E: Into<BodyError>,
     {
         let source = Box::pin(ConvertedStream {
             source: Box::pin(source),
@@ -225,7 +225,7 @@ impl Body {
     ///
     /// # Errors
     /// An error if the source fails, or if the source does not produce the declared length.
-    pub async fn next_chunk(&mut self) -> Option<Result<Chunk, BodyCut>> {
+    pub async fn next_chunk(&mut self) -> Option<Result<Chunk, BodyError>> {
         std::future::poll_fn(|cx| self.poll_source(cx)).await
     }
 
@@ -234,7 +234,7 @@ impl Body {
     pub(crate) fn poll_chunk(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Chunk, BodyCut>>> {
+    ) -> Poll<Option<Result<Chunk, BodyError>>> {
         let next = std::task::ready!(self.poll_source(cx));
         Poll::Ready(next.map(|result| match result {
             Ok(chunk) => {
@@ -257,14 +257,14 @@ impl Body {
         (!self.is_unsized()).then(|| self.len())
     }
 
-    fn note_failure(&self, cut: BodyCut) -> BodyCut {
+    fn note_failure(&self, cut: BodyError) -> BodyError {
         if let Some(progress) = &self.progress {
             progress.note_failure(&cut);
         }
         cut
     }
 
-    fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Chunk, BodyCut>>> {
+    fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Chunk, BodyError>>> {
         let BodySource::Stream {
             source,
             left,
@@ -285,7 +285,7 @@ impl Body {
                     break Some(Ok(chunk));
                 }
                 Some(Ok(_)) => {
-                    break Some(Err(BodyCut::new(
+                    break Some(Err(BodyError::new(
                         "the source returned more bytes than declared",
                     )));
                 }
@@ -294,7 +294,7 @@ impl Body {
                     None => break None,
                     Some(left) => {
                         let what = format_args!("the source ended {left} bytes early");
-                        break Some(Err(BodyCut::new(what)));
+                        break Some(Err(BodyError::new(what)));
                     }
                 },
             }
@@ -330,7 +330,7 @@ impl<T: Into<Bytes>> From<T> for Body {
     }
 }
 
-/// A stream that converts its items to [`Chunk`] and [`BodyCut`].
+/// A stream that converts its items to [`Chunk`] and [`BodyError`].
 struct ConvertedStream<S> {
     source: Pin<Box<S>>,
 }
@@ -339,9 +339,9 @@ impl<S, C, E> Stream for ConvertedStream<S>
 where
     S: Stream<Item = Result<C, E>>,
     C: Into<Chunk>,
-    E: Into<BodyCut>,
+    E: Into<BodyError>,
 {
-    type Item = Result<Chunk, BodyCut>;
+    type Item = Result<Chunk, BodyError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let item = std::task::ready!(self.source.as_mut().poll_next(cx));

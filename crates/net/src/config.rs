@@ -21,15 +21,15 @@ mod unknown_variables;
 pub use address::parse_listen_address;
 pub use cmcd_collector::{COLLECTOR, CmcdCollectorSettings};
 pub(crate) use common::SEND_MEMORY;
-pub use common::{COMMON, CommonSettings, LogFormat, read_admin_port};
+pub use common::{COMMON, CommonSettings, ProgramLogFormat, read_admin_port};
 pub use help::{
     CLIENT_OPTIONS, COLLECTOR_OPTIONS, HelpGroup, PROXY_OPTIONS, TRACE_OPTIONS, group_flags,
-    shorten_help,
+    hide_unlisted_options,
 };
 pub use layers::{SettingLayers, SettingSources};
 pub use mask_secrets::mask_secrets;
 pub use scoped_layers::ScopedLayers;
-pub use setting::{CONFIG, PRINT, Setting, setting_flags, table_flags};
+pub use setting::{CONFIG, PRINT, Setting, build_program_args, build_setting_args};
 pub use tracing_settings::{TRACING, TracingSettings};
 pub use units::{parse_bytes, parse_count, parse_duration, parse_memory_bytes, parse_switch};
 pub use unknown_variables::unknown_variables;

@@ -8,7 +8,7 @@ use http::{Response, StatusCode};
 use crate::{Body, Error};
 
 pub(crate) use self::connection_state::{
-    CoarseClock, ConnectionState, CopyPolicy, InFlight, SweepVerdict,
+    CoarseClock, ConnectionState, CopyParameters, InFlight, SweepVerdict,
 };
 pub use self::interim::InterimSender;
 pub(crate) use self::io::ConnectionIo;
@@ -34,8 +34,8 @@ pub struct Conn {
 impl Conn {
     /// Returns the peer's address. Behind a trusted proxy that sends the PROXY header, this is the
     /// address of the proxy's client.
-    pub fn peer(&self) -> SocketAddr {
-        self.shared.peer()
+    pub fn effective_peer(&self) -> SocketAddr {
+        self.shared.effective_peer()
     }
 
     /// Returns the client's address that a trusted proxy has reported, or else the peer's address.
@@ -56,7 +56,7 @@ impl Conn {
     /// Returns whether bodies are copied into this process before they are sent, as TLS and HTTP/2
     /// require. Otherwise, the kernel sends most bytes without a copy.
     pub fn copies_bodies(&self) -> bool {
-        self.shared.copy_policy().is_some()
+        self.shared.copy_parameters().is_some()
     }
 
     /// Reserves memory for a response that needs copies. Call this for every response before the
@@ -66,7 +66,7 @@ impl Conn {
     /// # Errors
     /// An error with status 503 if the copies of other responses use up `send-memory`.
     pub fn reserve_send_memory(&self, response: &mut Response<Body>) -> Result<(), Error> {
-        match self.shared.copy_policy() {
+        match self.shared.copy_parameters() {
             Some(copying) if !response.body_mut().reserve_first_frame(&copying) => Err(Error {
                 status: StatusCode::SERVICE_UNAVAILABLE,
                 retry: true,

@@ -89,7 +89,7 @@ impl Error {
 
     /// Returns the error with a changed value of `retry`.
     #[must_use]
-    pub fn with_retry(mut self, retry: bool) -> Error {
+    pub fn with_retryable(mut self, retry: bool) -> Error {
         self.retry = retry;
         self
     }
@@ -103,7 +103,7 @@ impl Error {
 
     /// Returns the description of the cause for operators. This is `detail`, or `context` if there
     /// is no `detail`.
-    pub fn cause(&self) -> &str {
+    pub fn operator_message(&self) -> &str {
         self.detail.as_deref().unwrap_or(&self.context)
     }
 
@@ -184,9 +184,9 @@ mod tests {
     fn the_detail_is_for_the_record_only() {
         let error =
             Error::new_upstream_error(StatusCode::BAD_GATEWAY, "the origin is not reachable");
-        assert_eq!(error.cause(), "the origin is not reachable");
+        assert_eq!(error.operator_message(), "the origin is not reachable");
         let detailed = error.clone().with_detail("127.0.0.1:9: refused");
-        assert_eq!(detailed.cause(), "127.0.0.1:9: refused");
+        assert_eq!(detailed.operator_message(), "127.0.0.1:9: refused");
         assert_eq!(detailed.to_string(), error.to_string());
         assert_eq!(
             detailed.to_response().headers()[ERROR],

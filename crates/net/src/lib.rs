@@ -48,5 +48,5 @@ pub use io_error::describe_io_error;
 pub use lifecycle::{FatalError, RunningProgram};
 pub use overload::{OverloadLevel, OverloadManager};
 pub use send_memory::MinRate;
-pub use server::{InheritedListener, Limits, ListenOptions, Server, Shutdown};
+pub use server::{InheritedListener, Limits, Server, ServerOptions, Shutdown};
 pub use trusted_networks::{Cidr, TrustedNetworks};

@@ -124,7 +124,7 @@ impl RunningProgram {
 
     /// If `common` contains a hand-over socket, makes the program offer its ports to a successor.
     /// Only ports that are started after this call are offered.
-    pub fn offer_ports_of(&mut self, common: &CommonSettings) {
+    pub fn enable_handover(&mut self, common: &CommonSettings) {
         self.offers_ports = common.handover_socket.is_some();
     }
 
@@ -164,7 +164,7 @@ impl RunningProgram {
         }
         let (shutdown, admin_shutdown) = (self.shutdown.clone(), self.admin_shutdown.clone());
         if name == ADMIN {
-            self.hand_over_with_main(admin_shutdown.clone())?;
+            self.drain_admin_on_handover(admin_shutdown.clone())?;
             return self.spawn_thread(name, move || {
                 let result = server.run(factory, admin_shutdown);
                 result.inspect_err(|_| shutdown.stop())
@@ -179,7 +179,7 @@ impl RunningProgram {
 
     /// Drains the admin port together with the main port after a hand-over, because both ports then
     /// belong to the successor.
-    fn hand_over_with_main(&mut self, admin_shutdown: Shutdown) -> Result<(), FatalError> {
+    fn drain_admin_on_handover(&mut self, admin_shutdown: Shutdown) -> Result<(), FatalError> {
         let shutdown = self.shutdown.clone();
         self.spawn_until_drained("admin-hand-over", move || async move {
             shutdown.wait_until_draining().await;
@@ -258,7 +258,7 @@ impl RunningProgram {
     }
 
     /// Returns the addresses of the main port.
-    pub fn addresses(&self) -> &[SocketAddr] {
+    pub fn main_addresses(&self) -> &[SocketAddr] {
         self.find_port(MAIN).map_or(&[], |port| &port.addresses)
     }
 
@@ -305,7 +305,7 @@ impl RunningProgram {
     /// # Errors
     /// [`FatalError::Cannot`] when a server failed.
     pub fn join(mut self) -> Result<(), FatalError> {
-        let mut result = self.announce_stop();
+        let mut result = self.notify_manager_on_drain();
         for thread in self.threads {
             let ended = thread.join();
             let ended = ended.unwrap_or_else(|_| Err(io::Error::other("a thread panicked")));
@@ -319,7 +319,7 @@ impl RunningProgram {
 
     /// Reports the start of the drain to the service manager, unless the ports are offered to a
     /// successor.
-    fn announce_stop(&mut self) -> io::Result<()> {
+    fn notify_manager_on_drain(&mut self) -> io::Result<()> {
         // The drain may be part of a hand-over, after which the service continues in the successor.
         if self.offers_ports || !service_manager::has_service_manager() {
             return Ok(());

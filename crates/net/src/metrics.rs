@@ -17,14 +17,14 @@ use prometheus_client::registry::{Registry, Unit};
 use self::durations::DurationMetric;
 pub use self::durations::{DurationHistogram, RequestHistograms};
 use self::exemplars::ExemplarTable;
-pub use self::histogram_group::HistogramGroup;
+pub use self::multi_label_histogram::MultiLabelHistogram;
 use self::process::ProcessCollector;
 pub(crate) use self::scrape_gauge::SampleLabels;
 use self::scrape_gauge::{ScrapeGauge, ScrapeGaugeFamily};
 
 mod durations;
 mod exemplars;
-mod histogram_group;
+mod multi_label_histogram;
 mod process;
 mod scrape_gauge;
 mod scrape_response;

@@ -141,7 +141,7 @@ impl OverloadManager {
     /// Registers an action that each measurement calls with the current level. A cache must shrink
     /// in such an action. Otherwise the memory of the cache could keep the level high, and requests
     /// would be refused forever.
-    pub fn on_measurement(&self, action: impl Fn(OverloadLevel) + Send + Sync + 'static) {
+    pub fn add_relief_action(&self, action: impl Fn(OverloadLevel) + Send + Sync + 'static) {
         let mut actions = self
             .0
             .actions
@@ -260,7 +260,7 @@ mod tests {
                 .unwrap();
         assert_eq!(manager.level(), OverloadLevel::Overloaded);
         let (sender, received) = std::sync::mpsc::channel();
-        manager.on_measurement(move |level| sender.send(level).unwrap_or_default());
+        manager.add_relief_action(move |level| sender.send(level).unwrap_or_default());
         assert_eq!(received.recv().unwrap(), OverloadLevel::Overloaded);
         let text = metrics.encode_text().unwrap();
         assert!(text.contains("headwater_overload_level 2\n"), "{text}");

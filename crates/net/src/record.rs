@@ -154,7 +154,7 @@ impl AccessRecord {
             request_id,
             connection: conn.id(),
             request: conn.request,
-            peer: conn.peer(),
+            peer: conn.effective_peer(),
             client: conn.client(),
             method: parts.method.as_str().into(),
             path: target.into(),

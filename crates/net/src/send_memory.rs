@@ -41,10 +41,10 @@ const REFUSED: MetricSpec = MetricSpec {
 
 /// The send-memory budget of a server. Cheap to clone; all clones share the budget.
 #[derive(Debug, Clone)]
-pub(crate) struct SendMemory(Arc<SendBudget>);
+pub(crate) struct SendMemory(Arc<SendMemoryState>);
 
 #[derive(Debug)]
-struct SendBudget {
+struct SendMemoryState {
     limit_bytes: u64,
     used_bytes: AtomicU64,
     used: Gauge,
@@ -55,7 +55,7 @@ impl SendMemory {
     pub(crate) fn new(limit_bytes: u64, metrics: &Metrics) -> SendMemory {
         let limit = metrics.gauge(&LIMIT);
         limit.set(i64::try_from(limit_bytes).unwrap_or(i64::MAX));
-        SendMemory(Arc::new(SendBudget {
+        SendMemory(Arc::new(SendMemoryState {
             limit_bytes,
             used_bytes: AtomicU64::new(0),
             used: metrics.gauge(&IN_USE),
@@ -186,7 +186,7 @@ struct RateWindow {
 impl StreamMemory {
     /// Reserves memory for the first frame of a new response. Returns `None` if the budget is used
     /// up.
-    pub(crate) fn admit_response(self: &Arc<Self>, wanted: u64) -> Option<SendPermit> {
+    pub(crate) fn try_admit_response(self: &Arc<Self>, wanted: u64) -> Option<SendPermit> {
         let bytes = self.frame_share(wanted);
         if self.connection.budget.try_reserve_bytes(bytes) {
             return Some(self.issue_permit(bytes));
@@ -197,7 +197,7 @@ impl StreamMemory {
 
     /// Reserves memory for a frame of a response in flight. The frame has `wanted` bytes, or fewer
     /// if memory is short.
-    pub(crate) fn reserve_frame(self: &Arc<Self>, wanted: u64) -> SendPermit {
+    pub(crate) fn reserve_frame_up_to(self: &Arc<Self>, wanted: u64) -> SendPermit {
         let mut bytes = self.frame_share(wanted);
         if !self.connection.budget.try_reserve_bytes(bytes) {
             bytes = bytes.min(SMALL_FRAME_BYTES);
@@ -277,7 +277,7 @@ impl SendPermit {
 
     /// Records that the connection has accepted `count` bytes. The rate of the response is computed
     /// from these bytes and compared with the minimum rate.
-    pub(crate) fn note_sent(&self, count: u64) {
+    pub(crate) fn count_sent_for_rate(&self, count: u64) {
         self.stream.sent_bytes.fetch_add(count, Relaxed);
     }
 
@@ -309,14 +309,14 @@ mod tests {
     fn a_used_up_budget_refuses_new_responses_and_shrinks_frames() {
         let connection = test_connection(100_000, u64::MAX);
         let (one, other) = (connection.track_response(0), connection.track_response(0));
-        let first = one.admit_response(65_536).unwrap();
-        assert!(other.admit_response(65_536).is_none());
+        let first = one.try_admit_response(65_536).unwrap();
+        assert!(other.try_admit_response(65_536).is_none());
         assert_eq!(connection.budget.0.refused.get(), 1);
-        let small = one.reserve_frame(65_536);
+        let small = one.reserve_frame_up_to(65_536);
         assert_eq!(small.bytes(), SMALL_FRAME_BYTES);
         assert!(connection.budget.excess_bytes() == 0);
         drop(first);
-        assert_eq!(other.admit_response(65_536).unwrap().bytes(), 65_536);
+        assert_eq!(other.try_admit_response(65_536).unwrap().bytes(), 65_536);
         drop(small);
         assert_eq!(connection.held_bytes(), 0);
         assert_eq!(connection.budget.0.used.get(), 0);
@@ -326,10 +326,13 @@ mod tests {
     fn a_connection_with_its_share_continues_in_small_frames() {
         let connection = test_connection(u64::MAX / 2, 100_000);
         let stream = connection.track_response(0);
-        let _first = stream.admit_response(65_536).unwrap();
-        assert_eq!(stream.reserve_frame(65_536).bytes(), SMALL_FRAME_BYTES);
+        let _first = stream.try_admit_response(65_536).unwrap();
         assert_eq!(
-            stream.admit_response(65_536).unwrap().bytes(),
+            stream.reserve_frame_up_to(65_536).bytes(),
+            SMALL_FRAME_BYTES
+        );
+        assert_eq!(
+            stream.try_admit_response(65_536).unwrap().bytes(),
             SMALL_FRAME_BYTES
         );
     }
@@ -337,7 +340,7 @@ mod tests {
     #[test]
     fn a_permit_shrinks_to_the_bytes_read() {
         let connection = test_connection(100_000, u64::MAX);
-        let mut permit = connection.track_response(0).reserve_frame(50_000);
+        let mut permit = connection.track_response(0).reserve_frame_up_to(50_000);
         permit.shrink_to(10);
         assert_eq!(connection.held_bytes(), 10);
         drop(permit);
@@ -350,16 +353,19 @@ mod tests {
         let min_rate = MinRate::default();
         let slowest = |now_s: u64| connection.slowest_rate_below(now_s * 1000, &min_rate);
         let (fast, slow) = (connection.track_response(0), connection.track_response(0));
-        let (fast, slow) = (fast.reserve_frame(1000), slow.reserve_frame(1000));
+        let (fast, slow) = (
+            fast.reserve_frame_up_to(1000),
+            slow.reserve_frame_up_to(1000),
+        );
         for second in 1..30 {
-            fast.note_sent(5000);
+            fast.count_sent_for_rate(5000);
             assert_eq!(slowest(second), None);
         }
-        slow.note_sent(3);
-        fast.note_sent(5000);
+        slow.count_sent_for_rate(3);
+        fast.count_sent_for_rate(5000);
         assert_eq!(slowest(30), Some(0));
         // A client that resumes reading is no longer slow.
-        slow.note_sent(100_000);
+        slow.count_sent_for_rate(100_000);
         assert_eq!(slowest(35), None);
         drop(slow);
         assert_eq!(slowest(120), Some(0), "the other one has stopped");

@@ -10,16 +10,16 @@ use std::sync::Arc;
 use http::{Request, Response};
 
 use self::connection_limits::ConnectionLimits;
+pub use self::connection_registry::ConnectionInspector;
 use self::connection_registry::ConnectionRegistry;
-pub use self::connection_registry::OpenConnections;
 #[cfg(any(test, fuzzing))]
 pub(crate) use self::http1_fast_path::parse_fast_path_request;
 pub use self::inherited::InheritedListener;
 pub(crate) use self::inherited::ListenerCopies;
 pub use self::limits::{Limits, raise_descriptor_limit};
-pub use self::listen_options::ListenOptions;
 use self::low_rtt::LowRttDetector;
 use self::request_rates::RequestRateLimiter;
+pub use self::server_options::ServerOptions;
 use self::server_state::ServerState;
 pub use self::shutdown::{Shutdown, ShutdownHold};
 pub use self::tls::{CurrentCertificates, TlsIdentity};
@@ -39,13 +39,13 @@ mod connection_registry;
 mod http1_fast_path;
 mod inherited;
 mod limits;
-mod listen_options;
 mod low_rtt;
 mod proxy_protocol;
 mod read_turns;
 mod request_checks;
 mod request_rates;
 mod serve_connection;
+mod server_options;
 mod server_state;
 mod shutdown;
 mod tls;
@@ -95,7 +95,7 @@ fn default_send_memory_bytes() -> u64 {
 impl Server {
     /// Resolves and binds all addresses. From then on, clients can connect, but the server serves
     /// them only after [`Server::run`] is called.
-    pub fn bind(listen: ListenOptions) -> io::Result<Server> {
+    pub fn bind(listen: ServerOptions) -> io::Result<Server> {
         Server::bind_inherited(listen, Vec::new())
     }
 
@@ -106,7 +106,7 @@ impl Server {
     /// # Errors
     /// When an address cannot be bound.
     pub fn bind_inherited(
-        listen: ListenOptions,
+        listen: ServerOptions,
         inherited: Vec<InheritedListener>,
     ) -> io::Result<Server> {
         let workers = match listen.workers {
@@ -125,7 +125,7 @@ impl Server {
         let registries: Vec<_> = (0..workers)
             .map(|_| ConnectionRegistry::default())
             .collect();
-        let open = OpenConnections(registries.clone());
+        let open = ConnectionInspector(registries.clone());
         listen
             .metrics
             .register_scrape_gauge(&IN_FLIGHT, move || Some(open.count_requests_in_flight()));
@@ -151,7 +151,7 @@ impl Server {
                     .unwrap_or_else(default_send_memory_bytes),
                 &listen.metrics,
             ),
-            low_rtt: LowRttDetector::start_unpaced(&listeners, listen.near_rtt),
+            low_rtt: LowRttDetector::with_unpaced_listeners(&listeners, listen.near_rtt),
             copies: ListenerCopies::default(),
             registries,
             worker_delay: listen.metrics.duration_histogram(&WORKER_DELAY),
@@ -181,8 +181,8 @@ impl Server {
     }
 
     /// Returns a handle for inspecting open connections while the server runs.
-    pub fn connections(&self) -> OpenConnections {
-        OpenConnections(self.common.registries.clone())
+    pub fn connections(&self) -> ConnectionInspector {
+        ConnectionInspector(self.common.registries.clone())
     }
 
     /// Copies the listeners for a successor. The server drops the copies when it closes its ports.

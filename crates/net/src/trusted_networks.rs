@@ -74,12 +74,12 @@ const HOPS_MAX: usize = 32;
 impl TrustedNetworks {
     /// Returns whether this peer starts its connections with a PROXY header.
     pub(crate) fn sends_proxy_header(&self, peer: IpAddr) -> bool {
-        any_contains(&self.proxy, peer)
+        any_network_contains(&self.proxy, peer)
     }
 
     /// Returns whether this address is a proxy whose `X-Forwarded-For` is trusted.
     pub(crate) fn is_forwarder(&self, address: IpAddr) -> bool {
-        any_contains(&self.forwarded, address)
+        any_network_contains(&self.forwarded, address)
     }
 
     /// Returns the client's address.
@@ -95,7 +95,8 @@ impl TrustedNetworks {
         let lines = headers.get_all("x-forwarded-for").iter().rev();
         let hops = lines.flat_map(|line| line.to_str().unwrap_or("?").rsplit(','));
         for hop in hops.take(HOPS_MAX) {
-            let Some(before) = parse_address(hop).filter(|_| any_contains(&self.forwarded, client))
+            let Some(before) =
+                parse_address(hop).filter(|_| any_network_contains(&self.forwarded, client))
             else {
                 break;
             };
@@ -105,7 +106,7 @@ impl TrustedNetworks {
     }
 }
 
-fn any_contains(networks: &[Cidr], address: IpAddr) -> bool {
+fn any_network_contains(networks: &[Cidr], address: IpAddr) -> bool {
     networks
         .iter()
         .any(|network| network.contains_address(address))

@@ -24,6 +24,6 @@ mod summary;
 mod title_name;
 mod viewer_class;
 
-pub use admin_pages::admin_response;
+pub use admin_pages::viewers_response;
 pub use collector::{CMCD_PATH, CmcdCollector, DISCOVERY_PATH};
-pub use event_request::discovery_response;
+pub use event_request::collector_discovery_response;

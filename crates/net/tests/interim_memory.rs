@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use net::body::Incoming;
-use net::{Body, Conn, ListenOptions, Server, Shutdown};
+use net::{Body, Conn, Server, ServerOptions, Shutdown};
 
 const INTERIM_RESPONSES: usize = 8000;
 const HEADER_BYTES: usize = 32 << 10;
@@ -46,10 +46,10 @@ async fn respond_after_hints(conn: Conn, done: Sender<()>) -> Response<Body> {
 /// everything.
 #[test]
 fn interim_responses_to_a_client_that_does_not_read_hold_little_memory() {
-    let server = Server::bind(ListenOptions {
+    let server = Server::bind(ServerOptions {
         addresses: vec!["127.0.0.1:0".into()],
         workers: 1,
-        ..ListenOptions::default()
+        ..ServerOptions::default()
     })
     .unwrap();
     let (address, shutdown) = (server.addresses()[0], Shutdown::new());

@@ -7,7 +7,7 @@ use net::Error;
 use store::{BadKey, Key};
 
 /// Converts the error of a malformed or unknown URL.
-pub(crate) fn from_route(bad: RouteError) -> Error {
+pub(crate) fn from_route_error(bad: RouteError) -> Error {
     let status = match bad {
         RouteError::TooLong => StatusCode::URI_TOO_LONG,
         RouteError::Encoding | RouteError::Query(_) | RouteError::UnsupportedParameter(_) => {
@@ -23,7 +23,7 @@ pub(crate) fn from_route(bad: RouteError) -> Error {
 }
 
 /// Returns the error for a license request that does not use POST.
-pub(crate) fn license_needs_post() -> Error {
+pub(crate) fn license_method_not_allowed() -> Error {
     let what = "a license is requested with POST";
     Error::new_client_error(StatusCode::METHOD_NOT_ALLOWED, what)
 }
@@ -41,7 +41,7 @@ pub(crate) fn from_store(error: &store::Error) -> Error {
         // The storage refused the credentials of this server, so the error is not the client's
         // fault.
         store::Error::Denied(_) => {
-            Error::new_upstream_error(StatusCode::BAD_GATEWAY, error).with_retry(false)
+            Error::new_upstream_error(StatusCode::BAD_GATEWAY, error).with_retryable(false)
         }
         store::Error::Slow(_) => Error::new_upstream_error(StatusCode::GATEWAY_TIMEOUT, error),
         store::Error::Broken(_) => Error::new_upstream_error(StatusCode::BAD_GATEWAY, error),
@@ -72,18 +72,22 @@ pub(crate) fn from_media(file: &str, error: &media::Error) -> Error {
     } else {
         format!("{file}: {error}")
     };
-    Error::new_upstream_error(status, context).with_retry(false)
+    Error::new_upstream_error(status, context).with_retryable(false)
 }
 
 /// Converts a storage error about a file to which another file refers. The error is not the
 /// client's fault.
-pub(crate) fn from_referenced_file(holder: &Key, name: &Key, error: &store::Error) -> Error {
+pub(crate) fn from_referenced_file_error(holder: &Key, name: &Key, error: &store::Error) -> Error {
     let what = format_args!("{holder} refers to {name}: {error}");
     Error::new_upstream_error(StatusCode::BAD_GATEWAY, what)
 }
 
 /// Converts the reason why a reference is not followed.
-pub(crate) fn from_reference(holder: &Key, name: &str, bad: &references::ReferenceError) -> Error {
+pub(crate) fn from_reference_error(
+    holder: &Key,
+    name: &str,
+    bad: &references::ReferenceError,
+) -> Error {
     let name: String = name.chars().take(NAME_CHARS_MAX).collect();
     let what = format!("reference {name:?} is not followed: {bad}");
     from_media(holder.as_str(), &media::Error::unsupported(what))

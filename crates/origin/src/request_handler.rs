@@ -9,7 +9,7 @@ use crate::response::response_cache::segments::SegmentCache;
 use crate::response::static_files::StaticFiles;
 use crate::response::web_assets::WebAssets;
 use crate::response::{content_key, license, manifests, text_renditions};
-use crate::route::{self, OriginRequest, RouteError};
+use crate::route::{self, RequestedResource, RouteError};
 use crate::segment::hls_aes128;
 use crate::telemetry::{RequestInProgress, Telemetry};
 use crate::title::catalog::Catalog;
@@ -22,7 +22,7 @@ use http::{Method, Response, StatusCode, Uri};
 use net::body::Incoming;
 use net::cmcd::CmcdData;
 use net::edge_secret::EdgeSecret;
-use net::viewers::{CmcdCollector, DISCOVERY_PATH, discovery_response};
+use net::viewers::{CmcdCollector, DISCOVERY_PATH, collector_discovery_response};
 use net::{Body, Conn, Error, Shutdown, headers};
 use std::sync::Arc;
 use store::Key;
@@ -59,7 +59,7 @@ impl RequestHandler {
         // memory for the body. Only the CMCD collector reads request bodies. A body for the
         // collector is boxed, so that the future stores only a pointer.
         let (parts, body) = request.into_parts();
-        let reports = self.is_for_collector(&parts).then(|| Box::new(body));
+        let reports = self.is_for_cmcd_collector(&parts).then(|| Box::new(body));
         async move {
             let response = self.respond_to_request(&parts, reports, &conn).await;
             headers::recycle_map(parts.headers);
@@ -67,7 +67,7 @@ impl RequestHandler {
         }
     }
 
-    fn is_for_collector(&self, parts: &Parts) -> bool {
+    fn is_for_cmcd_collector(&self, parts: &Parts) -> bool {
         self.collector.is_some() && CmcdCollector::takes_request(&parts.method, parts.uri.path())
     }
 
@@ -116,7 +116,7 @@ impl RequestHandler {
                     collector.respond_to_event_request(&parts.method, &parts.headers, body, conn);
                 responded.await
             }
-            None => Ok(discovery_response(false)),
+            None => Ok(collector_discovery_response(false)),
         }
     }
 
@@ -203,8 +203,8 @@ impl RequestHandler {
         client_request: &ClientRequest<'_>,
     ) -> (ResourceKind, ResponseResult) {
         let routed = route::parse_route(uri.path(), uri.query())
-            .and_then(|request| refuse_parts_of_films(request, uri.query()))
-            .map_err(error::from_route);
+            .and_then(|request| refuse_file_selection_parameters(request, uri.query()))
+            .map_err(error::from_route_error);
         let kind = routed
             .as_ref()
             .map_or(ResourceKind::Other, ResourceKind::from_request);
@@ -212,11 +212,13 @@ impl RequestHandler {
             (&Method::GET | &Method::HEAD, Ok(request)) => {
                 self.respond_to_route(uri, &request, client_request).await
             }
-            (&Method::POST, Ok(OriginRequest::License(title))) => {
+            (&Method::POST, Ok(RequestedResource::License(title))) => {
                 license::respond_with_license(&self.catalog, &title).await
             }
             (_, Err(error)) => Err(error),
-            (&Method::OPTIONS, Ok(OriginRequest::License(_))) => Ok(license::preflight_response()),
+            (&Method::OPTIONS, Ok(RequestedResource::License(_))) => {
+                Ok(license::preflight_response())
+            }
             (&Method::OPTIONS, Ok(_)) => Ok(headers::preflight_response()),
             (method, Ok(_)) => Ok(method_not_allowed(method)),
         };
@@ -226,11 +228,11 @@ impl RequestHandler {
     async fn respond_to_route(
         &self,
         uri: &Uri,
-        request: &OriginRequest,
+        request: &RequestedResource,
         client_request: &ClientRequest<'_>,
     ) -> ResponseResult {
         match request {
-            OriginRequest::Segment(segment) => {
+            RequestedResource::Segment(segment) => {
                 let named = (uri.path(), segment);
                 segment::respond_with_segment(
                     &self.catalog,
@@ -240,7 +242,7 @@ impl RequestHandler {
                 )
                 .await
             }
-            OriginRequest::Manifest {
+            RequestedResource::Manifest {
                 title,
                 manifest,
                 file,
@@ -256,45 +258,47 @@ impl RequestHandler {
                 self.respond_with_manifest(path, lookup, client_request)
                     .await
             }
-            OriginRequest::Text(url) => {
+            RequestedResource::Text(url) => {
                 text_renditions::respond_with_text_rendition(&self.catalog, url, client_request)
                     .await
             }
-            OriginRequest::License(_) => Err(error::license_needs_post()),
-            OriginRequest::Key(title) => content_key::respond_with_key(&self.catalog, title).await,
-            OriginRequest::File(key) if self.catalog.is_protecting(key) => Err(
+            RequestedResource::License(_) => Err(error::license_method_not_allowed()),
+            RequestedResource::Key(title) => {
+                content_key::respond_with_key(&self.catalog, title).await
+            }
+            RequestedResource::File(key) if self.catalog.is_protecting(key) => Err(
                 hls_aes128::unavailable_with_drm("static files are unavailable"),
             ),
-            OriginRequest::File(key) if self.catalog.is_encrypting(key) => Err(
+            RequestedResource::File(key) if self.catalog.is_encrypting(key) => Err(
                 hls_aes128::unavailable_when_encrypted("static files are unavailable"),
             ),
-            OriginRequest::File(key) => self.respond_with_file(key, client_request).await,
+            RequestedResource::File(key) => self.respond_with_file(key, client_request).await,
             // If the collector is enabled, `respond_to_request` has already handled this path.
-            OriginRequest::Asset(name) if DISCOVERY_PATH.strip_prefix("/-/") == Some(name) => {
-                Ok(discovery_response(false))
+            RequestedResource::Asset(name) if DISCOVERY_PATH.strip_prefix("/-/") == Some(name) => {
+                Ok(collector_discovery_response(false))
             }
-            OriginRequest::Page => {
+            RequestedResource::Page => {
                 self.web_assets
                     .respond_with_asset("index.html", client_request)
                     .await
             }
-            OriginRequest::Asset(name) => {
+            RequestedResource::Asset(name) => {
                 self.web_assets
                     .respond_with_asset(name, client_request)
                     .await
             }
-            OriginRequest::Library => {
+            RequestedResource::Library => {
                 self.library_list
                     .respond_with_library_list(client_request)
                     .await
             }
-            OriginRequest::Health => Ok(health_response()),
-            OriginRequest::Ready => self.ready_response(),
-            OriginRequest::Metrics if self.has_admin_port => {
+            RequestedResource::Health => Ok(health_response()),
+            RequestedResource::Ready => self.ready_response(),
+            RequestedResource::Metrics if self.has_admin_port => {
                 let what = "metrics are on the admin port";
                 Err(Error::new_client_error(StatusCode::NOT_FOUND, what))
             }
-            OriginRequest::Metrics => Ok(self.metrics_response(client_request.headers)),
+            RequestedResource::Metrics => Ok(self.metrics_response(client_request.headers)),
         }
     }
 
@@ -318,7 +322,7 @@ impl RequestHandler {
 
     async fn respond_with_manifest(
         &self,
-        (uri, request): (&Uri, &OriginRequest),
+        (uri, request): (&Uri, &RequestedResource),
         lookup: manifests::ManifestLookup,
         client_request: &ClientRequest<'_>,
     ) -> ResponseResult {
@@ -358,11 +362,11 @@ impl RequestHandler {
 }
 
 /// If a film file is requested, rejects query parameters that would select a part of the film.
-fn refuse_parts_of_films(
-    request: OriginRequest,
+fn refuse_file_selection_parameters(
+    request: RequestedResource,
     query: Option<&str>,
-) -> Result<OriginRequest, RouteError> {
-    if let OriginRequest::File(key) = &request {
+) -> Result<RequestedResource, RouteError> {
+    if let RequestedResource::File(key) = &request {
         let name = key.name();
         // A name without a suffix may also be a film. Other files may have query parameters for
         // other purposes, such as a version.

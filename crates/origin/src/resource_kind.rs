@@ -1,6 +1,6 @@
 //! Kinds of resources, which label access records and request counters.
 
-use crate::route::{ManifestKind, OriginRequest, SegmentAddress, TextResource};
+use crate::route::{ManifestKind, RequestedResource, SegmentAddress, TextResource};
 
 /// The kind of the requested resource, which labels access records and request counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,28 +33,28 @@ pub(crate) const RESOURCE_KINDS: &[&str] = &[
 ];
 
 impl ResourceKind {
-    pub(crate) fn from_request(request: &OriginRequest) -> ResourceKind {
+    pub(crate) fn from_request(request: &RequestedResource) -> ResourceKind {
         match request {
-            OriginRequest::Segment(segment) => ResourceKind::from_segment_address(segment.part),
-            OriginRequest::Text(text) if matches!(text.part, TextResource::Init(_)) => {
+            RequestedResource::Segment(segment) => ResourceKind::from_segment_address(segment.part),
+            RequestedResource::Text(text) if matches!(text.part, TextResource::Init(_)) => {
                 ResourceKind::Init
             }
-            OriginRequest::Text(_) => ResourceKind::Text,
-            OriginRequest::Manifest {
+            RequestedResource::Text(_) => ResourceKind::Text,
+            RequestedResource::Manifest {
                 manifest: ManifestKind::Dash(_),
                 ..
             } => ResourceKind::Mpd,
-            OriginRequest::Manifest {
+            RequestedResource::Manifest {
                 manifest: ManifestKind::Description,
                 ..
             } => ResourceKind::Description,
-            OriginRequest::Manifest { .. } => ResourceKind::Playlist,
-            OriginRequest::Key(_) | OriginRequest::License(_) => ResourceKind::Key,
-            OriginRequest::File(_) => ResourceKind::File,
-            OriginRequest::Page | OriginRequest::Asset(_) | OriginRequest::Library => {
+            RequestedResource::Manifest { .. } => ResourceKind::Playlist,
+            RequestedResource::Key(_) | RequestedResource::License(_) => ResourceKind::Key,
+            RequestedResource::File(_) => ResourceKind::File,
+            RequestedResource::Page | RequestedResource::Asset(_) | RequestedResource::Library => {
                 ResourceKind::Page
             }
-            OriginRequest::Health | OriginRequest::Ready | OriginRequest::Metrics => {
+            RequestedResource::Health | RequestedResource::Ready | RequestedResource::Metrics => {
                 ResourceKind::Admin
             }
         }

@@ -1,4 +1,4 @@
-//! Converts a URL to an [`OriginRequest`] and back. Only the syntax of the URL matters, and no file
+//! Converts a URL to a [`RequestedResource`] and back. Only the syntax of the URL matters, and no file
 //! is looked up. If a request is printed as a URL, parsing this URL returns the same request,
 //! except for the `file` of a manifest.
 //!
@@ -11,7 +11,7 @@ use store::{BadKey, Key};
 
 /// A parsed request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum OriginRequest {
+pub enum RequestedResource {
     /// The player page.
     Page,
     /// An asset of the page. The string is the asset's name below `/-/`.
@@ -52,12 +52,12 @@ pub enum ManifestKind {
     /// HLS multivariant playlist.
     Multivariant(HlsContainer),
     /// HLS media playlist of a rendition. Its URL is in the folder of the rendition's segments.
-    Media(SegmentSet, HlsContainer, String),
+    Media(SegmentSetId, HlsContainer, String),
     /// HLS I-frame playlist of a rendition. Its URL is in the folder of the rendition's segments.
-    KeyFrames(SegmentSet, String),
+    KeyFrames(SegmentSetId, String),
     /// HLS media playlist of a text rendition. Its URL is in the folder of the rendition's
     /// segments.
-    Text(TextVersion, TextPlaylist, String),
+    Text(TextVersionHash, TextPlaylist, String),
     /// DASH MPD.
     Dash(DashAddressing),
     /// Description of the title as JSON.
@@ -84,7 +84,7 @@ pub enum DashAddressing {
 
 /// Name of a segment set, such as `6000-9f86d081884c7d65`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct SegmentSet {
+pub struct SegmentSetId {
     /// Target segment length, in milliseconds.
     pub segment_ms: u32,
     /// Hash of the title's content and the packaging rules.
@@ -97,7 +97,7 @@ pub struct SegmentUrl {
     /// The title.
     pub title: Key,
     /// Segment set, which identifies the version of the title and its segmentation.
-    pub set: SegmentSet,
+    pub set: SegmentSetId,
     /// Name of the rendition.
     pub rendition: String,
     /// Segment within the rendition.
@@ -174,7 +174,7 @@ pub const LICENSE_NAME: &str = ".license";
 ///
 /// # Errors
 /// A [`RouteError`] if the URL is malformed, or if no resource can ever exist at the URL.
-pub fn parse_route(path: &str, query: Option<&str>) -> Result<OriginRequest, RouteError> {
+pub fn parse_route(path: &str, query: Option<&str>) -> Result<RequestedResource, RouteError> {
     if path.len() + query.map_or(0, str::len) > URL_BYTES_MAX {
         return Err(RouteError::TooLong);
     }
@@ -183,7 +183,7 @@ pub fn parse_route(path: &str, query: Option<&str>) -> Result<OriginRequest, Rou
         .ok_or(RouteError::Path(BadKey::Empty))?;
     let spelled = path;
     let path = percent_decode(path)?;
-    if let Some(request) = parse_server_path(&path) {
+    if let Some(request) = parse_non_title_path(&path) {
         return request;
     }
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
@@ -200,12 +200,12 @@ pub fn parse_route(path: &str, query: Option<&str>) -> Result<OriginRequest, Rou
         }
         let title = parse_store_key(folder)?;
         return Ok(match name {
-            KEY_NAME => OriginRequest::Key(title),
-            _ => OriginRequest::License(title),
+            KEY_NAME => RequestedResource::Key(title),
+            _ => RequestedResource::License(title),
         });
     }
     if let Some(request) = text::parse_text_url(folder, name)? {
-        if matches!(request, OriginRequest::Manifest { .. }) {
+        if matches!(request, RequestedResource::Manifest { .. }) {
             refuse_selection_parameters(query)?;
         }
         return Ok(request);
@@ -217,31 +217,31 @@ pub fn parse_route(path: &str, query: Option<&str>) -> Result<OriginRequest, Rou
             // names a static file. Any other manifest URL may name a static file.
             let named = !NAMELESS_MANIFESTS.contains(&name) && manifest.segment_set().is_none();
             let file = named.then(|| parse_store_key(&path)).transpose()?;
-            Ok(OriginRequest::Manifest {
+            Ok(RequestedResource::Manifest {
                 title,
                 manifest,
                 file,
             })
         }
         None => match parse_segment_url(folder, name)? {
-            Some(segment) => Ok(OriginRequest::Segment(segment)),
-            None => Ok(OriginRequest::File(parse_store_key(&path)?)),
+            Some(segment) => Ok(RequestedResource::Segment(segment)),
+            None => Ok(RequestedResource::File(parse_store_key(&path)?)),
         },
     }
 }
 
 /// Parses the URLs of the server itself, which are at the root.
-fn parse_server_path(path: &str) -> Option<Result<OriginRequest, RouteError>> {
+fn parse_non_title_path(path: &str) -> Option<Result<RequestedResource, RouteError>> {
     let request = match path {
-        "" => OriginRequest::Page,
-        "healthz" => OriginRequest::Health,
-        "readyz" => OriginRequest::Ready,
-        "metrics" => OriginRequest::Metrics,
-        "-/library.json" => OriginRequest::Library,
+        "" => RequestedResource::Page,
+        "healthz" => RequestedResource::Health,
+        "readyz" => RequestedResource::Ready,
+        "metrics" => RequestedResource::Metrics,
+        "-/library.json" => RequestedResource::Library,
         _ => {
             let asset = path.strip_prefix("-/")?;
             return Some(
-                parse_store_key(asset).map(|key| OriginRequest::Asset(key.as_str().to_owned())),
+                parse_store_key(asset).map(|key| RequestedResource::Asset(key.as_str().to_owned())),
             );
         }
     };
@@ -285,16 +285,16 @@ fn parse_manifest_url(
 }
 
 /// Splits the folder of a rendition into title, set and rendition.
-fn split_rendition_folder(folder: &str) -> Option<(&str, SegmentSet, &str)> {
+fn split_rendition_folder(folder: &str) -> Option<(&str, SegmentSetId, &str)> {
     let mut up = folder.rsplitn(3, '/');
     let name = up.next().filter(|name| name.contains('='))?;
-    let set = SegmentSet::parse_set_name(up.next()?)?;
+    let set = SegmentSetId::parse_set_name(up.next()?)?;
     Some((up.next().unwrap_or_default(), set, name))
 }
 
 fn parse_playlist_url(
     title: &str,
-    set: SegmentSet,
+    set: SegmentSetId,
     rendition: &str,
     stem: &str,
 ) -> Result<Option<(Key, ManifestKind)>, RouteError> {
@@ -316,12 +316,12 @@ fn parse_segment_url(folder: &str, name: &str) -> Result<Option<SegmentUrl>, Rou
     // The folder is `title/set/rendition`, `title/set/rendition/n` or `title/set/rendition/key`.
     let near = (
         a.unwrap_or_default(),
-        b.and_then(SegmentSet::parse_set_name),
+        b.and_then(SegmentSetId::parse_set_name),
         1,
     );
     let far = (
         b.unwrap_or_default(),
-        c.and_then(SegmentSet::parse_set_name),
+        c.and_then(SegmentSetId::parse_set_name),
         2,
     );
     let ((rendition, Some(set), names), part) = (match (name, a) {
@@ -424,7 +424,7 @@ fn parse_hex_byte([high, low]: [u8; 2]) -> Option<u8> {
 
 impl ManifestKind {
     /// Returns the segment set that contains the manifest.
-    pub fn segment_set(&self) -> Option<SegmentSet> {
+    pub fn segment_set(&self) -> Option<SegmentSetId> {
         match self {
             ManifestKind::Media(set, ..) | ManifestKind::KeyFrames(set, _) => Some(*set),
             _ => None,
@@ -433,7 +433,7 @@ impl ManifestKind {
 
     /// Returns the same manifest in the given segment set or text set.
     #[must_use]
-    pub fn with_sets(self, set: SegmentSet, text: TextVersion) -> ManifestKind {
+    pub fn with_sets(self, set: SegmentSetId, text: TextVersionHash) -> ManifestKind {
         match self {
             ManifestKind::Text(_, packing, name) => ManifestKind::Text(text, packing, name),
             ManifestKind::Media(_, packing, name) => ManifestKind::Media(set, packing, name),
@@ -443,10 +443,10 @@ impl ManifestKind {
     }
 }
 
-impl SegmentSet {
-    fn parse_set_name(name: &str) -> Option<SegmentSet> {
+impl SegmentSetId {
+    fn parse_set_name(name: &str) -> Option<SegmentSetId> {
         let (ms, version) = name.split_once('-')?;
-        Some(SegmentSet {
+        Some(SegmentSetId {
             segment_ms: u32::try_from(parse_decimal(ms)?).ok()?,
             version: parse_version(version)?,
         })
@@ -486,4 +486,4 @@ pub mod url_forms;
 
 pub use display::{escape_strictly, title_folder_url};
 pub(crate) use parameters::refuse_selection_parameters;
-pub use text::{CmafTextFormat, TextPlaylist, TextResource, TextUrl, TextVersion};
+pub use text::{CmafTextFormat, TextPlaylist, TextResource, TextUrl, TextVersionHash};

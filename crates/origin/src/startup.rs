@@ -1,7 +1,7 @@
 //! Starts `headwater serve`. Reads the arguments and starts the server.
 
-use crate::admin::{self, AdminPort};
-use crate::config::{IndexCacheMode, SETTINGS, ServeSettings, SettingLayers};
+use crate::admin::{self, AdminState};
+use crate::config::{IndexCacheStorage, SETTINGS, ServeSettings, SettingLayers};
 use crate::demo_film::DemoFilm;
 use crate::drm::license_origins::list_license_origins;
 use crate::drm::open_drm::{open_library_drm, read_secret};
@@ -15,18 +15,18 @@ use crate::segment::hls_aes128::MasterSecret;
 use crate::telemetry::{self, Telemetry};
 use crate::title::catalog::Catalog;
 use crate::title::index_cache::IndexCache;
+use crate::title::opened_title::{LibraryPackagingRules, SegmentDurations};
 use crate::title::sidecar_name::TEXT_SUFFIXES;
 use crate::title::stores::MediaStores;
-use crate::title::title_version::{LibraryPackagingRules, SegmentDurations};
 use clap::ArgMatches;
 use net::admin_port::{ADMIN, bind_admin_port};
 use net::edge_secret::EdgeSecret;
 use net::lifecycle::{InheritedPorts, MAIN};
 use net::metrics::Metrics;
 use net::record::Recorder;
-use net::server::OpenConnections;
+use net::server::ConnectionInspector;
 use net::{
-    FatalError, ListenOptions, OverloadLevel, OverloadManager, RunningProgram, Server, Shutdown,
+    FatalError, OverloadLevel, OverloadManager, RunningProgram, Server, ServerOptions, Shutdown,
 };
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -92,7 +92,7 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
     let handover_socket = settings.common.handover_socket.as_deref();
     let mut inherited = InheritedPorts::take_inherited_ports(PROGRAM, handover_socket)?;
     let mut running = RunningProgram::new(shutdown.clone());
-    running.offer_ports_of(&settings.common);
+    running.enable_handover(&settings.common);
     running.close_recorder_on_exit(recorder.as_ref());
     let collector = settings.common.open_collector(&metrics, recorder.as_ref());
     let collector = collector.map_err(FatalError::cannot("--cmcd-records"))?;
@@ -107,7 +107,7 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
         build_request_handler(settings, stores, telemetry, &metrics, &shutdown, &overload)?;
     origin.collector = collector;
     let origin = Arc::new(origin);
-    let listen = ListenOptions {
+    let listen = ServerOptions {
         addresses: settings.listen.clone(),
         overload,
         essential_paths: match settings.admin {
@@ -117,7 +117,7 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
         metrics,
         ..settings
             .common
-            .listen_options()
+            .server_options()
             .map_err(FatalError::cannot("TLS"))?
     };
     let server = Server::bind_inherited(listen, inherited.take_port(MAIN));
@@ -151,10 +151,10 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
 fn serve_admin_port(
     running: &mut RunningProgram,
     origin: &Arc<RequestHandler>,
-    connections: OpenConnections,
+    connections: ConnectionInspector,
     (server, token): (Server, Arc<str>),
 ) -> Result<(), FatalError> {
-    let admin = Arc::new(AdminPort {
+    let admin = Arc::new(AdminState {
         origin: origin.clone(),
         token,
         connections,
@@ -177,7 +177,7 @@ fn open_stores(
     let place = demo.as_ref().map(|demo| demo.path().display().to_string());
     let place = settings.source.clone().or(place).unwrap_or_default();
     let options = store::Options {
-        watch: recorder.cloned().map(telemetry::storage_request_recorder),
+        watch: recorder.cloned().map(telemetry::storage_record_observer),
         holder: Some(store::FetchGuardFactory::new({
             let shutdown = shutdown.clone();
             move || shutdown.hold_shutdown()
@@ -185,7 +185,7 @@ fn open_stores(
         ..settings.storage.clone()
     };
     let suspended = options.is_caching_suspended.clone();
-    overload.on_measurement(move |level| {
+    overload.add_relief_action(move |level| {
         suspended.store(level != OverloadLevel::Normal, Ordering::Relaxed);
     });
     let open = |place: &str, options| {
@@ -224,8 +224,8 @@ fn build_request_handler(
         dash_ms: settings.dash_segment_ms,
     };
     let catalog_bytes = match settings.index_cache {
-        IndexCacheMode::Off => None,
-        IndexCacheMode::Memory | IndexCacheMode::Disk(_) => Some(settings.index_memory_bytes),
+        IndexCacheStorage::Off => None,
+        IndexCacheStorage::Memory | IndexCacheStorage::Disk(_) => Some(settings.index_memory_bytes),
     };
     let packaging_rules = LibraryPackagingRules {
         segment_durations,
@@ -246,7 +246,7 @@ fn build_request_handler(
     let segment_bytes = catalog_bytes.map_or(0, |_| settings.segment_memory_bytes);
     let segment_cache = Arc::new(SegmentCache::new(segment_bytes, overload.clone()));
     let shrinking = Arc::downgrade(&segment_cache);
-    overload.on_measurement(move |level| {
+    overload.add_relief_action(move |level| {
         if let Some(cache) = shrinking.upgrade() {
             cache.adapt_capacity(level);
         }
@@ -302,7 +302,7 @@ fn read_master_secret(settings: &ServeSettings) -> Result<Option<MasterSecret>, 
 }
 
 fn open_index_cache(settings: &ServeSettings) -> Result<IndexCache, FatalError> {
-    let IndexCacheMode::Disk(folder) = &settings.index_cache else {
+    let IndexCacheStorage::Disk(folder) = &settings.index_cache else {
         return Ok(IndexCache::default());
     };
     let index_cache = IndexCache::on_disk(folder, settings.index_disk_bytes);

@@ -181,7 +181,7 @@ impl RemoteStorageMetrics {
 }
 
 /// Returns an observer that records each storage request.
-pub(crate) fn storage_request_recorder(recorder: Recorder) -> RequestObserver {
+pub(crate) fn storage_record_observer(recorder: Recorder) -> RequestObserver {
     RequestObserver::new(move |done: CompletedRequest| {
         let (connection, reused) = done.connection.unzip();
         recorder.record_storage(StorageRequestRecord {
@@ -343,7 +343,7 @@ impl Telemetry {
                 traced.trace_of_request().server_timing(),
             );
         }
-        let cause = error.map(|error| error.cause().to_owned());
+        let cause = error.map(|error| error.operator_message().to_owned());
         response.body_mut().on_end(true, move |end| {
             traffic.count_request(kind as usize, status);
             traffic.count_bytes(kind as usize, end.bytes);

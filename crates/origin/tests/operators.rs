@@ -46,7 +46,7 @@ fn the_admin_port_reports_the_drain_until_the_main_port_is_done() {
     let shutdown = server.running().shutdown();
     let unfinished_work = shutdown.hold_shutdown();
     shutdown.drain();
-    let main = server.running().addresses()[0];
+    let main = server.running().main_addresses()[0];
     while TcpStream::connect(main).is_ok() {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }

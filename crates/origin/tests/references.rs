@@ -336,7 +336,7 @@ fn join_index_mp4s(first: &[u8], second: &[u8]) -> Vec<u8> {
 fn samples(file: &[u8]) -> Vec<Vec<u8>> {
     let index = index_file_in_memory(file).unwrap();
     let track = |track: &media::index::Track| {
-        let all = track.samples.range(0..track.samples.len());
+        let all = track.samples.iter_range(0..track.samples.len());
         let bytes = all.map(|one| &file[one.offset as usize..][..one.size as usize]);
         bytes.flatten().copied().collect()
     };

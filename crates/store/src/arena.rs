@@ -16,7 +16,7 @@
 //! A region has one writer at a time. If two writers wrote to the same new huge page, the kernel
 //! would clear one page for each writer and then discard one of the two pages.
 
-use crate::file_map::{ArenaRegion, ArenaSpan, ArenaSpanDraft};
+use crate::mapped_memory::{ArenaRegion, ArenaSpan, ArenaSpanDraft};
 use bytes::Bytes;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -135,7 +135,7 @@ impl ArenaRegions {
             }
             // This region has no room and is dropped here. The region counts toward the limit only
             // as long as buffers hold it.
-            region.close_for_new_buffers();
+            region.disable_huge_pages();
         }
         let region = self.add_region(regions_max)?;
         let draft = region.reserve_span(len).ok_or(io::ErrorKind::OutOfMemory)?;

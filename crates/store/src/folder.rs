@@ -221,7 +221,7 @@ impl Folder {
 
     /// Returns whether `key` belongs to the library. A library of a single file contains only the
     /// file, the file's companions and the root.
-    fn is_in_library(&self, key: &Key) -> bool {
+    fn is_servable_key(&self, key: &Key) -> bool {
         let contains = |only| key == only || key.is_root() || self.is_companion(only, key.as_str());
         self.only.as_ref().is_none_or(contains)
     }
@@ -262,7 +262,7 @@ impl Folder {
     }
 
     fn open_beneath(&self, key: &Key, flags: OFlags) -> Result<OwnedFd, Error> {
-        if !self.is_in_library(key) {
+        if !self.is_servable_key(key) {
             return Err(Error::NotFound);
         }
         let name = if key.is_root() { "." } else { key.as_str() };

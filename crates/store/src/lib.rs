@@ -23,11 +23,11 @@ mod arena;
 pub mod cache;
 mod disk;
 mod error;
-mod file_map;
 mod folder;
 mod http;
 mod key;
 mod local_file;
+mod mapped_memory;
 mod object;
 mod object_version;
 mod page_residency;
@@ -53,7 +53,7 @@ pub use object::Object;
 pub use object_version::ObjectVersion;
 pub use pipe_pool::Pipe;
 pub use remote::{
-    CompletedRequest, EndpointRoute, FetchGuardFactory, Options, RangeReader, Remote, RemoteObject,
+    CompletedRequest, FetchGuardFactory, KeyRoute, Options, RangeReader, Remote, RemoteObject,
     RequestObserver, SplicedData, SplicedRange, WeightedEndpoint,
 };
 pub use storage_meter::{Meter, RequestReason};

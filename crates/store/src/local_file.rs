@@ -1,6 +1,6 @@
 //! An open local file, and a check whether the file has changed.
 
-use crate::file_map::FileMap;
+use crate::mapped_memory::FileMap;
 use crate::page_residency::PageResidency;
 use crate::range_join::{join_ranges, sum_range_lens};
 use crate::{Error, Meter, ObjectVersion, RequestReason};

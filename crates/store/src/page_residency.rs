@@ -32,7 +32,7 @@ impl PageResidency {
         if range.is_empty() {
             return true;
         }
-        let now = now_ms();
+        let now = monotonic_ms();
         let all = self.found_ms.get_or_init(|| {
             let blocks = len.div_ceil(BLOCK_BYTES) as usize;
             (0..blocks).map(|_| AtomicU32::new(0)).collect()
@@ -57,7 +57,7 @@ impl PageResidency {
     }
 }
 
-fn now_ms() -> u32 {
+fn monotonic_ms() -> u32 {
     static START: OnceLock<Instant> = OnceLock::new();
     let elapsed = START.get_or_init(Instant::now).elapsed();
     // The milliseconds overflow after seven weeks. A block may then be trusted for one second too

@@ -23,7 +23,7 @@ impl Store {
     /// A message for the operator, for example if the folder does not exist, the URL is incomplete,
     /// or the storage settings contradict each other.
     pub fn new(source: &str, options: Options) -> Result<Store, String> {
-        if Remote::is_remote(source) {
+        if Remote::is_remote_url(source) {
             return Ok(Store::Remote(Remote::new(source, options)?));
         }
         let path = match url::Url::parse(source) {
@@ -105,7 +105,7 @@ impl Store {
     /// # Errors
     /// Same as [`Store::open`].
     pub fn open_for(&self, key: &Key, reason: RequestReason) -> Result<Object, Error> {
-        self.open_with(key, remote::HEAD_BYTES, reason)
+        self.open_with_first_bytes(key, remote::HEAD_BYTES, reason)
     }
 
     /// Opens an object that will be read as a whole. Over a network, the request that opens the
@@ -114,10 +114,10 @@ impl Store {
     /// # Errors
     /// Same as [`Store::open`].
     pub fn open_whole(&self, key: &Key) -> Result<Object, Error> {
-        self.open_with(key, remote::WHOLE_BYTES, RequestReason::Index)
+        self.open_with_first_bytes(key, remote::WHOLE_BYTES, RequestReason::Index)
     }
 
-    fn open_with(
+    fn open_with_first_bytes(
         &self,
         key: &Key,
         head_bytes: u64,

@@ -121,7 +121,7 @@ impl UpstreamClient {
     /// Connects to this address instead of resolving the URL's host name. The `Host` header and the
     /// TLS server name do not change.
     #[must_use]
-    pub fn with_address(self, at: SocketAddr) -> UpstreamClient {
+    pub fn with_fixed_address(self, at: SocketAddr) -> UpstreamClient {
         UpstreamClient {
             name: format!("{} ({at})", self.authority),
             at: Some(at),

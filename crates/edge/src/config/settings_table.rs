@@ -3,7 +3,9 @@
 use super::help_groups::{FIRST_OPTIONS, GROUPS};
 use super::nats_settings::NATS;
 use clap::Command;
-use net::config::{COLLECTOR, COMMON, Setting, TRACING, group_flags, setting_flags, shorten_help};
+use net::config::{
+    COLLECTOR, COMMON, Setting, TRACING, build_program_args, group_flags, hide_unlisted_options,
+};
 
 /// All tables of settings of `headwater edge`.
 pub const SETTINGS: &[&[Setting]] = &[OWN, NATS, COLLECTOR, TRACING, COMMON];
@@ -233,7 +235,7 @@ pub fn define_edge_command() -> Command {
     let command = Command::new("edge")
         .about("Cache in front of any origin, with congestion control and pacing per request")
         .after_help(AFTER)
-        .args(group_flags(setting_flags(SETTINGS), GROUPS))
+        .args(group_flags(build_program_args(SETTINGS), GROUPS))
         .subcommand(crate::explain_rules::define_explain_command());
     #[cfg(feature = "nats")]
     let command = command.subcommands(crate::fleet::define_fleet_commands());
@@ -242,5 +244,5 @@ pub fn define_edge_command() -> Command {
 
 /// Reduces the help of `headwater edge` to the options that most users need, for `-h`.
 pub fn shorten_edge_help(command: Command) -> Command {
-    shorten_help(command, FIRST_OPTIONS)
+    hide_unlisted_options(command, FIRST_OPTIONS)
 }

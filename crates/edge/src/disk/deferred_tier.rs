@@ -58,7 +58,7 @@ impl DeferredTier {
 
     /// Returns the tier for removals, even if the tier has been released. Entries must also be
     /// removed while a successor uses the folder.
-    pub fn get_for_removal(&self) -> Option<&DiskTier> {
+    pub fn get_even_if_released(&self) -> Option<&DiskTier> {
         self.0.tier.get()
     }
 
@@ -90,7 +90,7 @@ impl DeferredTier {
         let (all, keys) = (removed.all, removed.keys.clone());
         let outdated = move |key: &str| all || keys.contains(key);
         let tier =
-            DiskTier::open_without_outdated(folder, *bytes_max, WAITING_BYTES_MAX, outdated)?;
+            DiskTier::open_and_remove_outdated(folder, *bytes_max, WAITING_BYTES_MAX, outdated)?;
         *removed = RemovedEntries::default();
         Ok(self.0.tier.set(tier).is_ok())
     }
@@ -189,7 +189,7 @@ mod tests {
         );
         assert!(new.try_open_tier().unwrap());
         // An entry that the old process removes after the release must not be served again.
-        old.get_for_removal().unwrap().remove("b");
+        old.get_even_if_released().unwrap().remove("b");
         close(&new);
         let found = ["a", "b", "d"].map(|key| new.get_if_open().unwrap().get(key).is_some());
         assert_eq!(found, [true, false, true]);

@@ -70,7 +70,7 @@ impl Edge {
             return false;
         }
         if byte_count.is_some() {
-            content.complete_body(exact);
+            content.mark_complete(exact);
         } else {
             body.end_body(Ok(()));
         }

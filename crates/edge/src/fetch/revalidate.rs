@@ -10,7 +10,7 @@ use net::conditional::Validators;
 use store::cache::FetchLeader;
 use store::planted_bugs::is_bug_planted;
 
-use super::{FetchOutcome, FetchRequest, exchange_facts, has_long_variant};
+use super::{FetchOutcome, FetchRequest, has_long_variant, storage_facts};
 use crate::Edge;
 use crate::block_layout::BlockLayout;
 use crate::cache_key::CacheKey;
@@ -23,7 +23,7 @@ impl Edge {
     ///
     /// A 304 whose entity tag differs from the object's entity tag does not confirm the cached
     /// object. The request is then repeated without conditions, and `request.cached` is cleared.
-    pub(super) async fn request_from_origin(
+    pub(super) async fn revalidate_or_fetch(
         &self,
         request: &mut FetchRequest,
     ) -> Result<OriginResponse, Error> {
@@ -72,7 +72,7 @@ impl Edge {
         if let Some(age) = new_headers.get(header::AGE) {
             judged.insert(header::AGE, age.clone());
         }
-        let exchange = exchange_facts(request, &reply);
+        let exchange = storage_facts(request, &reply);
         match freshness::judge_storage(
             &exchange,
             merged.status,

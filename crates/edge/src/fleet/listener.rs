@@ -28,7 +28,7 @@ const EDGE_ABSENCE_MAX: Duration = Duration::from_secs(24 * 3600);
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-type ReceiveError = Box<dyn std::error::Error + Send + Sync>;
+type CommandReceiveError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Starts the task that receives commands. `worker` is the index of the upstream connection pool
 /// that the commands use.
@@ -113,7 +113,7 @@ async fn receive_commands(
         }
         Err(error) => Err(error.into()),
     }
-    .map_err(|error: ReceiveError| error.to_string())
+    .map_err(|error: CommandReceiveError| error.to_string())
 }
 
 fn command_stream_config() -> stream::Config {
@@ -142,7 +142,7 @@ async fn receive_from_jetstream(
     stream: stream::Stream,
     node: &str,
     executor: &mut CommandExecutor,
-) -> Result<(), ReceiveError> {
+) -> Result<(), CommandReceiveError> {
     let name = consumer_name(node);
     let config = pull::Config {
         durable_name: Some(name.clone()),
@@ -166,7 +166,7 @@ async fn receive_from_jetstream(
 async fn receive_without_jetstream(
     client: &Client,
     executor: &mut CommandExecutor,
-) -> Result<(), ReceiveError> {
+) -> Result<(), CommandReceiveError> {
     let mut messages = client.subscribe(SUBJECTS).await?;
     while let Some(message) = messages.next().await {
         execute_message(&message, executor).await;

@@ -13,7 +13,7 @@ mod publish;
 mod recent_ids;
 
 pub(crate) use listener::start_fleet_commands;
-pub use publish::{define_fleet_commands, publish_command};
+pub use publish::{define_fleet_commands, run_fleet_command};
 
 /// Prefix of the subjects of all commands.
 const SUBJECT_PREFIX: &str = "headwater.edge.";

@@ -25,7 +25,7 @@ pub async fn read_connect_options(settings: &NatsSettings) -> io::Result<Connect
         options = options.credentials_file(creds).await.map_err(named)?;
     }
     if let Some(file) = &settings.token_file {
-        options = options.token(net::access_token::read_token(file)?.to_string());
+        options = options.token(net::access_token::read_token_file(file)?.to_string());
     }
     if let Some(ca) = &settings.ca {
         options = options.add_root_certificates(ca.clone());

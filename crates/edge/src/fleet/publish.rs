@@ -94,7 +94,7 @@ pub fn define_fleet_commands() -> [Command; 3] {
 /// # Errors
 /// [`FatalError`] when the command is invalid, the server is unavailable, an edge failed, or too
 /// few edges responded.
-pub fn publish_command(name: &str, flags: &ArgMatches) -> Option<Result<(), FatalError>> {
+pub fn run_fleet_command(name: &str, flags: &ArgMatches) -> Option<Result<(), FatalError>> {
     COMMANDS.contains(&name).then(|| {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -129,7 +129,7 @@ async fn publish_and_collect_results(name: &str, flags: &ArgMatches) -> Result<(
     let results = client.subscribe(inbox.clone()).await;
     let results = results.map_err(|error| failed(io::Error::other(error)))?;
     let message = build_message(name, flags, &inbox)?;
-    send_command(&client, name, &message)
+    publish_message(&client, name, &message)
         .await
         .map_err(failed)?;
     let mut tally = CommandResultTally::default();
@@ -166,7 +166,7 @@ fn build_message(name: &str, flags: &ArgMatches, inbox: &str) -> Result<Value, F
 }
 
 /// Sends the command. If a stream exists, waits until the stream has stored the command.
-async fn send_command(client: &Client, name: &str, message: &Value) -> io::Result<()> {
+async fn publish_message(client: &Client, name: &str, message: &Value) -> io::Result<()> {
     let context = jetstream::new(client.clone());
     let (subject, bytes) = (format!("{SUBJECT_PREFIX}{name}"), message.to_string());
     if context.get_stream(STREAM).await.is_err() {

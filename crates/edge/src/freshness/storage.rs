@@ -11,7 +11,7 @@ use crate::cache_outcome::UncacheableReason;
 
 /// Properties and timing of a request that affect the storage of its response.
 #[derive(Debug, Clone, Copy)]
-pub struct ExchangeFacts<'a> {
+pub struct StorageFacts<'a> {
     /// Method of the request. Only responses to `GET` are stored.
     pub method: &'a Method,
     /// Whether the request contains Authorization.
@@ -101,7 +101,7 @@ const UNDERSTOOD_STATUSES: [u16; 15] = [
 /// # Errors
 /// The first reason why the response must not be stored.
 pub fn judge_storage(
-    exchange: &ExchangeFacts<'_>,
+    exchange: &StorageFacts<'_>,
     status: StatusCode,
     headers: &HeaderMap,
     now: SystemTime,
@@ -138,7 +138,7 @@ pub fn judge_storage(
 /// Checks the prohibitions of RFC 9111 section 3, in the order of that section. Also refuses to
 /// store responses with `Set-Cookie`.
 fn check_prohibitions(
-    exchange: &ExchangeFacts<'_>,
+    exchange: &StorageFacts<'_>,
     status: StatusCode,
     headers: &HeaderMap,
     directives: &CacheDirectives,
@@ -178,7 +178,7 @@ fn check_prohibitions(
 
 /// Finds the lifetime in the order of section 4.2.1. A rule's `ttl` takes precedence.
 fn find_lifetime(
-    exchange: &ExchangeFacts<'_>,
+    exchange: &StorageFacts<'_>,
     status: StatusCode,
     headers: &HeaderMap,
     directives: &CacheDirectives,
@@ -221,7 +221,7 @@ fn find_lifetime(
 
 /// Derives a heuristic lifetime (section 4.2.2).
 fn guess_lifetime(
-    exchange: &ExchangeFacts<'_>,
+    exchange: &StorageFacts<'_>,
     status: StatusCode,
     headers: &HeaderMap,
     date: SystemTime,

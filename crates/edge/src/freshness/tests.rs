@@ -60,7 +60,7 @@ fn judge_with(
     } else {
         Method::GET
     };
-    let exchange = ExchangeFacts {
+    let exchange = StorageFacts {
         method: &method,
         has_authorization: request.contains('A'),
         has_cookies: request.contains('C'),

@@ -46,7 +46,7 @@ impl DnsOrigin {
 }
 
 fn parse_name_url(url: &Uri, scheme: &str) -> Result<DnsOrigin, String> {
-    let name = checked_host(url, scheme)?;
+    let name = checked_dns_name(url, scheme)?;
     let default_port = if scheme == "https" { 443 } else { 80 };
     Ok(DnsOrigin {
         name: name.to_owned(),
@@ -61,7 +61,7 @@ fn parse_name_url(url: &Uri, scheme: &str) -> Result<DnsOrigin, String> {
 /// becomes the Host and the TLS server name. RFC 6125 section 6.2.1 calls this name the source
 /// domain.
 fn parse_service_url(url: &Uri, scheme: &str) -> Result<DnsOrigin, String> {
-    let name = checked_host(url, scheme)?;
+    let name = checked_dns_name(url, scheme)?;
     if url.port().is_some() {
         return Err("SRV records contain the port; remove it".into());
     }
@@ -80,7 +80,7 @@ fn parse_service_url(url: &Uri, scheme: &str) -> Result<DnsOrigin, String> {
 }
 
 /// Returns the host of a URL. Besides the scheme and the host, the URL may contain only a port.
-fn checked_host<'a>(url: &'a Uri, scheme: &str) -> Result<&'a str, String> {
+fn checked_dns_name<'a>(url: &'a Uri, scheme: &str) -> Result<&'a str, String> {
     let host = url
         .host()
         .filter(|host| !host.is_empty())

@@ -83,7 +83,7 @@ impl OriginHealth {
     pub fn record_response(&mut self, probed: bool, now: Instant) -> HealthChange {
         self.failures = 0;
         if self.is_suspended() && !probed {
-            return self.recover_at(now);
+            return self.mark_recovered(now);
         }
         HealthChange::Nothing
     }
@@ -120,10 +120,10 @@ impl OriginHealth {
         if self.probes_passed < PROBES_MIN {
             return HealthChange::Nothing;
         }
-        self.recover_at(now)
+        self.mark_recovered(now)
     }
 
-    fn recover_at(&mut self, now: Instant) -> HealthChange {
+    fn mark_recovered(&mut self, now: Instant) -> HealthChange {
         *self = OriginHealth {
             state: HealthState::Active(Some(now)),
             ..OriginHealth::default()

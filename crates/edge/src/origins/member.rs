@@ -48,7 +48,7 @@ pub(super) struct WeightedMember {
 }
 
 /// The settings that all members of a pool share.
-pub(super) struct MemberSettings<'a> {
+pub(super) struct SharedMemberSettings<'a> {
     pub limits: &'a UpstreamLimits,
     pub authorities: &'a TrustedAuthorities,
     pub certificate: Option<&'a ClientCertificate>,
@@ -94,7 +94,7 @@ impl PoolMember {
     }
 }
 
-impl MemberSettings<'_> {
+impl SharedMemberSettings<'_> {
     /// Creates a member for a configured URL. `server` contains the scheme and the host of the
     /// member's requests. `resolved` is the server's entry in DNS, if the server was found in DNS.
     ///
@@ -117,7 +117,7 @@ impl MemberSettings<'_> {
             None => upstream,
         };
         let upstream = match &resolved {
-            Some(server) => upstream.with_address(server.address),
+            Some(server) => upstream.with_fixed_address(server.address),
             None => upstream,
         };
         let host = HeaderValue::from_str(upstream.authority());

@@ -1,5 +1,5 @@
 //! The states of a request after a cache miss: `fetch_or_join`, `fetch_as_leader`,
-//! `fetch_uncoalesced` and `respond_with_outcome`. If a state returns `None`, the request cannot
+//! `fetch_uncoalesced` and `respond_with_fetch_outcome`. If a state returns `None`, the request cannot
 //! use the outcome of the fetch and does another lookup.
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::cache_key::CacheKey;
 use crate::cache_outcome::{CacheOutcome, MissReason, PassReason, StaleReason, UncacheableReason};
 use crate::cached_object::CachedObject;
 use crate::deliver;
-use crate::fetch::{FetchOutcome, LeaderReply, start_fetch};
+use crate::fetch::{FetchOutcome, ReplyToLeader, start_fetch};
 use crate::request_facts::RequestFacts;
 
 /// Whether a request started the fetch or waited for it.
@@ -63,7 +63,7 @@ impl Edge {
             LeadOrFollow::Follow(follow) => {
                 let outcome = follow.wait_for_result().await?;
                 let role = FetchRole::Follower;
-                self.respond_with_outcome(worker, facts, outcome, None, reason, role)
+                self.respond_with_fetch_outcome(worker, facts, outcome, None, reason, role)
                     .await
             }
         }
@@ -80,7 +80,7 @@ impl Edge {
     ) -> Option<ServedResponse> {
         let request = facts.to_fetch_request(worker, cached, &self.settings, &self.loop_token);
         match start_fetch(self.clone(), lead, request).await {
-            Ok(LeaderReply::Shared {
+            Ok(ReplyToLeader::Shared {
                 outcome,
                 upstream_us,
                 // This guard keeps the first bytes in memory until the response has its own reader.
@@ -88,17 +88,17 @@ impl Edge {
                 first_bytes: _first_bytes,
             }) => {
                 let role = FetchRole::Leader;
-                self.respond_with_outcome(worker, facts, outcome, upstream_us, reason, role)
+                self.respond_with_fetch_outcome(worker, facts, outcome, upstream_us, reason, role)
                     .await
             }
-            Ok(LeaderReply::Private(reply, UncacheableReason::TooLarge)) if facts.has_range() => {
+            Ok(ReplyToLeader::Private(reply, UncacheableReason::TooLarge)) if facts.has_range() => {
                 // The fetch requested the whole object, but this client wants only a range. Passing
                 // the range request is cheaper than receiving the whole object, so the fetch is
                 // abandoned.
                 drop(reply);
                 Some(Box::pin(self.pass(worker, facts, PassReason::TooLarge)).await)
             }
-            Ok(LeaderReply::Private(reply, uncacheable)) => {
+            Ok(ReplyToLeader::Private(reply, uncacheable)) => {
                 let upstream_us = Some(net::record::micros(reply.elapsed));
                 let outcome = CacheOutcome::Miss(reason, Some(uncacheable));
                 let response = deliver::relay_response(facts.method, *reply, outcome);
@@ -133,7 +133,7 @@ impl Edge {
     }
 
     /// Responds with the outcome of a fetch.
-    async fn respond_with_outcome(
+    async fn respond_with_fetch_outcome(
         self: &Arc<Edge>,
         worker: usize,
         facts: &RequestFacts<'_>,

@@ -54,7 +54,7 @@ impl Edge {
         facts: &RequestFacts<'_>,
         object: &Arc<CachedObject>,
     ) -> Result<Option<BlockBody>, BlockError> {
-        let first_byte = deliver::first_body_byte(facts.method, facts.headers, object);
+        let first_byte = deliver::requested_body_start(facts.method, facts.headers, object);
         let (Some(layout), Some(first_byte)) = (&object.blocks, first_byte) else {
             return Ok(None);
         };

@@ -5,14 +5,14 @@ use std::time::Instant;
 
 use http::Method;
 
-use super::{ServedResponse, local_response};
+use super::{ServedResponse, with_local_summary};
 use crate::Edge;
+use crate::cache_decision::{CacheDecision, decide_cache_use};
 use crate::cache_entry::CacheEntry;
 use crate::cache_key::CacheKey;
 use crate::cache_outcome::{CacheOutcome, PassReason, StaleReason};
 use crate::cached_object::CachedObject;
 use crate::deliver;
-use crate::plan::{RequestPlan, plan_request};
 use crate::request_facts::RequestFacts;
 
 /// Maximum number of lookups of one request. A request repeats the lookup if the result of the
@@ -48,7 +48,7 @@ impl Edge {
                 }
                 lookup => lookup,
             };
-            let plan = plan_request(
+            let plan = decide_cache_use(
                 facts.method,
                 &facts.directives,
                 found.as_ref(),
@@ -56,11 +56,13 @@ impl Edge {
                 Instant::now(),
             );
             match plan {
-                RequestPlan::RefuseUncached => return local_response(deliver::refuse_uncached()),
-                RequestPlan::Pass(reason) => {
+                CacheDecision::RefuseUncached => {
+                    return with_local_summary(deliver::refuse_uncached());
+                }
+                CacheDecision::Pass(reason) => {
                     return Box::pin(self.pass(worker, facts, reason)).await;
                 }
-                RequestPlan::Fetch(reason) => {
+                CacheDecision::Fetch(reason) => {
                     let cached = match found {
                         Some(CacheEntry::Object(object)) => Some(object),
                         _ => None,
@@ -70,7 +72,7 @@ impl Edge {
                         return served;
                     }
                 }
-                RequestPlan::FetchUncoalesced => {
+                CacheDecision::FetchUncoalesced => {
                     return Box::pin(self.fetch_uncoalesced(worker, facts)).await;
                 }
                 hit => {
@@ -92,7 +94,7 @@ impl Edge {
                     };
                     if let Some(served) = served {
                         let primary = || CacheKey::from(facts.primary_key.as_ref());
-                        self.record_use(&object, || variant_key.unwrap_or_else(primary));
+                        self.promote_on_second_use(&object, || variant_key.unwrap_or_else(primary));
                         return served;
                     }
                 }
@@ -147,9 +149,9 @@ impl Edge {
     }
 }
 
-fn hit_outcome(plan: RequestPlan, object: &CachedObject) -> CacheOutcome {
+fn hit_outcome(plan: CacheDecision, object: &CachedObject) -> CacheOutcome {
     match plan {
-        RequestPlan::Stale(reason) => CacheOutcome::Stale(reason),
+        CacheDecision::Stale(reason) => CacheOutcome::Stale(reason),
         _ if object.body.disk_file().is_some() => CacheOutcome::DiskHit,
         _ => CacheOutcome::Hit,
     }

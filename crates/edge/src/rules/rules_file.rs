@@ -173,9 +173,9 @@ fn build_rule(
             .as_ref()
             .map(|status| parse_deny_status(status, place))
             .transpose()?,
-        delay: place.parse_value(written.delay.as_ref(), parse_delay)?,
+        delay: place.parse_value(written.delay.as_ref(), parse_rule_delay)?,
         ttl: place.parse_value(written.ttl.as_ref(), parse_duration)?,
-        pool: place.parse_value(written.pool.as_ref(), |name| check_pool_name(name, pools))?,
+        pool: place.parse_value(written.pool.as_ref(), |name| check_pool_exists(name, pools))?,
         ignore_client_no_cache: written.ignore_client_no_cache,
     };
     if late && early != RequestActions::default() {
@@ -210,7 +210,7 @@ fn build_rule(
         needs_tcp: uses_variable(&when, &["tcp"]),
         when,
         request_actions: early,
-        congestion: place.parse_value(written.congestion.as_ref(), check_congestion_algorithm)?,
+        congestion: place.parse_value(written.congestion.as_ref(), check_congestion_name_syntax)?,
         pace,
         notsent_lowat_bytes: place.parse_value(written.notsent_lowat.as_ref(), |text| {
             u32::try_from(parse_bytes(text)?).map_err(|_| "the value must be below 4GiB".to_owned())
@@ -284,7 +284,7 @@ fn check_number_types(program: &Program) -> Result<(), String> {
     }
 }
 
-fn check_pool_name(name: &str, known: &[&str]) -> Result<Arc<str>, String> {
+fn check_pool_exists(name: &str, known: &[&str]) -> Result<Arc<str>, String> {
     if known.contains(&name) {
         return Ok(name.into());
     }
@@ -306,7 +306,7 @@ fn check_initial_window(packets: &Spanned<u32>, place: &FileText<'_>) -> Result<
     Err(place.error_at(packets, 0, &why))
 }
 
-fn check_congestion_algorithm(name: &str) -> Result<String, String> {
+fn check_congestion_name_syntax(name: &str) -> Result<String, String> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
     if !name.is_empty() && name.len() < 16 && name.bytes().all(plain) {
         Ok(name.to_owned())
@@ -325,7 +325,7 @@ fn parse_deny_status(
         .ok_or_else(|| place.error_at(status, 0, "deny must be a status from 400 to 599"))
 }
 
-fn parse_delay(text: &str) -> Result<Duration, String> {
+fn parse_rule_delay(text: &str) -> Result<Duration, String> {
     match parse_duration(text)? {
         short if short <= DELAY_MAX => Ok(short),
         _ => Err("delay must be at most 60s".into()),

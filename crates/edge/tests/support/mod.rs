@@ -57,7 +57,7 @@ impl TestEdge {
             EdgeSettings::from_layers(&SettingLayers::new(&sources)?)
         };
         let running = edge::start_edge(read, net::Shutdown::new()).unwrap();
-        let address = running.addresses()[0];
+        let address = running.main_addresses()[0];
         TestEdge {
             running: Some(running),
             address,

@@ -4,11 +4,11 @@ use super::errors::{AgentStartError, BusError};
 use super::nats_connection::{NatsConnection, NatsSettings};
 use super::protocol::{
     AgentIdentity, AgentOrder, AgentReply, BEAT, LOST, OrderMessage, decode_message,
-    encode_message, now_ns,
+    encode_message, unix_time_ns,
 };
 use super::session_worker::{QueuedOrder, SessionWorker};
 use crate::experiment::FileError;
-use crate::link::CleanupProcess;
+use crate::link::CleanupGuard;
 use async_nats::{Message, Subscriber};
 use futures_util::StreamExt;
 use std::fs::DirBuilder;
@@ -136,8 +136,8 @@ struct AgentSubscriptions {
 
 /// Creates a folder that only this user can read. Returns a guard that removes the folder, even if
 /// this process is killed.
-fn create_private_folder(folder: &Path) -> std::io::Result<CleanupProcess> {
-    let mut guard = CleanupProcess::start()?;
+fn create_private_folder(folder: &Path) -> std::io::Result<CleanupGuard> {
+    let mut guard = CleanupGuard::start()?;
     guard.delete_at_exit(folder)?;
     DirBuilder::new().mode(0o700).create(folder)?;
     Ok(guard)
@@ -176,7 +176,7 @@ impl AgentServer {
             .as_ref()
             .is_some_and(|session| session.id == order_message.session);
         match order_message.order {
-            AgentOrder::Clock => return Some(AgentReply::Clock(now_ns())),
+            AgentOrder::Clock => return Some(AgentReply::Clock(unix_time_ns())),
             AgentOrder::Join if known => {
                 self.reset_session();
                 return Some(AgentReply::Done);

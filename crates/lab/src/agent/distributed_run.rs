@@ -4,9 +4,9 @@ use super::clock_offset::ClockOffset;
 use super::errors::{FleetError, OrderError};
 use super::fleet::{AgentFleet, SOON};
 use super::placement::{AgentPlacement, place_on_agents};
-use super::protocol::{AgentIdentity, AgentOrder, AgentReply, DeployOrder, now_ns};
+use super::protocol::{AgentIdentity, AgentOrder, AgentReply, DeployOrder, unix_time_ns};
 use crate::experiment::distributed::{
-    Measurement, RemoteExecutor, merge_measurements, place_of, sink_timeout, starting_order,
+    PartMeasurements, RemoteExecutor, merge_measurements, place_name, sink_timeout, starting_order,
 };
 use crate::experiment::{
     AgentRecord, ExperimentJob, MachineDescription, RunError, RunPlan, RunRecord,
@@ -68,7 +68,7 @@ fn execute_on_agents(
         if let AgentReply::MachineNoise(noise) =
             reply.1.map_err(|error| into_run_error(error.into()))?
         {
-            parts.push(Measurement::from_noise(noise));
+            parts.push(PartMeasurements::from_noise(noise));
         }
     }
     merge_measurements(&plan.document, &parts, record)
@@ -79,7 +79,7 @@ impl DistributedRun<'_> {
         &self,
         record: &mut RunRecord,
         seed: u64,
-    ) -> Result<Vec<Measurement>, OrderError> {
+    ) -> Result<Vec<PartMeasurements>, OrderError> {
         let document = &self.plan.document;
         let shares = self.placement.shares.keys();
         let identities: Vec<&AgentIdentity> = shares
@@ -88,7 +88,7 @@ impl DistributedRun<'_> {
         let wanted = (self.plan.scale.as_deref(), &document.versions);
         self.fleet
             .describe_machines(&identities, wanted, self.stop)?;
-        require_success(self.send_orders(
+        require_successful_replies(self.send_orders(
             |agent, _| self.create_sources_order(agent),
             MAKING,
             self.stop,
@@ -105,10 +105,10 @@ impl DistributedRun<'_> {
                 share,
             })))
         };
-        require_success(self.send_orders(deploy, WORK, self.stop))?;
+        require_successful_replies(self.send_orders(deploy, WORK, self.stop))?;
         for name in starting_order(document).unwrap_or_default() {
             let function = document.function.get(name);
-            let at = function.and_then(|function| place_of(function.at.as_ref()));
+            let at = function.and_then(|function| place_name(function.at.as_ref()));
             let agents_there = self.placement.agents_at(at);
             let order = |agent, _: &AgentIdentity| {
                 let is_there = agents_there.contains(&agent);
@@ -116,10 +116,10 @@ impl DistributedRun<'_> {
                     name: name.to_owned(),
                 })
             };
-            require_success(self.send_orders(order, WORK, self.stop))?;
+            require_successful_replies(self.send_orders(order, WORK, self.stop))?;
         }
         for (name, sink) in document.sink.iter().filter(|(_, sink)| sink.warm_up > 0) {
-            let agents_there = self.placement.agents_at(place_of(sink.at.as_ref()));
+            let agents_there = self.placement.agents_at(place_name(sink.at.as_ref()));
             let order = |agent, _: &AgentIdentity| {
                 let sinks = vec![name.get_ref().clone()];
                 agents_there
@@ -127,14 +127,14 @@ impl DistributedRun<'_> {
                     .then_some(AgentOrder::WarmUp { sinks })
             };
             let within = sink_timeout(sink).saturating_mul(sink.warm_up) + SOON;
-            require_success(self.send_orders(order, within, self.stop))?;
+            require_successful_replies(self.send_orders(order, within, self.stop))?;
         }
         self.measure_sinks(record)
     }
 
     /// Starts all sinks at a common time and collects their measurements.
-    fn measure_sinks(&self, record: &mut RunRecord) -> Result<Vec<Measurement>, OrderError> {
-        let at_ns = now_ns() + LEAD.as_nanos() as u64;
+    fn measure_sinks(&self, record: &mut RunRecord) -> Result<Vec<PartMeasurements>, OrderError> {
+        let at_ns = unix_time_ns() + LEAD.as_nanos() as u64;
         let order = |agent: usize, _: &AgentIdentity| {
             let sinks = self.sinks_of_agent(agent);
             let (_, offset) = self.agents.get(agent)?;
@@ -144,8 +144,10 @@ impl DistributedRun<'_> {
         let sinks = self.plan.document.sink.values();
         let within = sinks.map(sink_timeout).max().unwrap_or_default() + SOON;
         let mut parts = Vec::new();
-        for (agent, reply) in require_success(self.send_orders(order, within, self.stop))? {
-            if let AgentReply::Measurement(measured, late_ns) = reply {
+        for (agent, reply) in
+            require_successful_replies(self.send_orders(order, within, self.stop))?
+        {
+            if let AgentReply::PartMeasurements(measured, late_ns) = reply {
                 parts.push(*measured);
                 let name = self
                     .agents
@@ -158,7 +160,11 @@ impl DistributedRun<'_> {
         }
         // Agents without sinks have not checked their functions during the measurement, so all
         // agents check their functions now.
-        require_success(self.send_orders(|_, _| Some(AgentOrder::Look), SOON, self.stop))?;
+        require_successful_replies(self.send_orders(
+            |_, _| Some(AgentOrder::Look),
+            SOON,
+            self.stop,
+        ))?;
         Ok(parts)
     }
 
@@ -193,7 +199,7 @@ impl DistributedRun<'_> {
         let runs = functions.chain(document.sink.values().map(|s| (&s.at, &s.run)));
         let here = runs.filter(|(at, _)| {
             self.placement
-                .agents_at(place_of(at.as_ref()))
+                .agents_at(place_name(at.as_ref()))
                 .contains(&agent)
         });
         let texts: Vec<&str> = here.map(|(_, run)| run.get_ref().as_str()).collect();
@@ -212,7 +218,7 @@ impl DistributedRun<'_> {
         let sinks = self.plan.document.sink.iter();
         let here = sinks.filter(|(_, sink)| {
             self.placement
-                .agents_at(place_of(sink.at.as_ref()))
+                .agents_at(place_name(sink.at.as_ref()))
                 .contains(&agent)
         });
         here.map(|(name, _)| name.get_ref().clone()).collect()
@@ -237,7 +243,7 @@ impl DistributedRun<'_> {
 
 /// Returns the replies if all orders succeeded. Otherwise, returns one of the errors. The loss of
 /// an agent has precedence, because the loss may have caused the other errors.
-fn require_success(
+fn require_successful_replies(
     replies: Vec<(usize, Result<AgentReply, OrderError>)>,
 ) -> Result<Vec<(usize, AgentReply)>, OrderError> {
     let (mut succeeded, mut errors) = (Vec::new(), Vec::new());
@@ -256,7 +262,7 @@ fn into_run_error(error: FleetError) -> RunError {
 }
 
 impl RemoteExecutor for AgentFleet {
-    fn execute(
+    fn execute_run(
         &self,
         job: &ExperimentJob,
         record: &mut RunRecord,
@@ -285,10 +291,10 @@ mod tests {
         };
         let lost = OrderError::Lost("two".into());
         let replies = vec![(0, failed()), (1, Ok(AgentReply::Done)), (2, Err(lost))];
-        let error = require_success(replies).unwrap_err();
+        let error = require_successful_replies(replies).unwrap_err();
         assert!(matches!(error, OrderError::Lost(_)), "{error}");
-        let well = require_success(vec![(3, Ok(AgentReply::Clock(7)))]).unwrap();
+        let well = require_successful_replies(vec![(3, Ok(AgentReply::Clock(7)))]).unwrap();
         assert!(matches!(well[..], [(3, AgentReply::Clock(7))]), "{well:?}");
-        assert!(require_success(vec![(0, failed())]).is_err());
+        assert!(require_successful_replies(vec![(0, failed())]).is_err());
     }
 }

@@ -5,7 +5,7 @@ use super::errors::{BusError, FleetError, OrderError};
 use super::nats_connection::{NatsConnection, NatsSettings};
 use super::protocol::{
     AGENTS_MAX, AgentIdentity, AgentOrder, AgentReply, BEAT, LOST, OrderMessage, decode_message,
-    encode_message, now_ns,
+    encode_message, unix_time_ns,
 };
 use crate::experiment::MachineDescription;
 use futures_util::StreamExt;
@@ -77,7 +77,7 @@ struct LostAgents(RefCell<Vec<AgentIdentity>>);
 
 impl LostAgents {
     /// Records the agent as lost if its reply is the error [`OrderError::Lost`]. Returns the reply.
-    fn record_if_lost(
+    fn record_loss_from_reply(
         &self,
         who: &AgentIdentity,
         reply: Result<AgentReply, OrderError>,
@@ -105,7 +105,7 @@ impl AgentFleet {
     ///
     /// # Errors
     /// The NATS server is unreachable.
-    pub(crate) fn connect_fleet(nats: &NatsSettings) -> Result<AgentFleet, BusError> {
+    pub(crate) fn connect_to_nats(nats: &NatsSettings) -> Result<AgentFleet, BusError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
@@ -283,12 +283,12 @@ impl AgentFleet {
         };
         let mut trips = Vec::new();
         for _ in 0..TRIPS {
-            let sent_ns = now_ns();
+            let sent_ns = unix_time_ns();
             let reply = self.send_order(&who, AgentOrder::Clock, SOON, stop).await;
             let Ok(AgentReply::Clock(theirs_ns)) = reply else {
                 return None;
             };
-            let answered_ns = now_ns();
+            let answered_ns = unix_time_ns();
             trips.push(RoundTrip {
                 sent_ns,
                 theirs_ns,
@@ -314,7 +314,7 @@ impl AgentFleet {
             let (sent, lost) = (self.send_order(who, order, within, stop), &lost);
             async move {
                 tokio::select! {
-                    reply = sent => lost.record_if_lost(who, reply),
+                    reply = sent => lost.record_loss_from_reply(who, reply),
                     agent = lost.wait_for_loss(), if !removes => Err(OrderError::Lost(agent)),
                 }
             }

@@ -4,7 +4,7 @@ use super::errors::PlacementError;
 use super::protocol::AgentIdentity;
 use crate::experiment::ExperimentDocument;
 use crate::experiment::distributed::{
-    AgentShare, DEFAULT_PLACE, linked_place_or_default, place_of,
+    AgentShare, DEFAULT_PLACE, place_name, place_or_default_if_unlinked,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -78,8 +78,8 @@ impl AgentPlacement {
     /// Determines the addresses of the functions whose places have no link.
     fn assign_addresses(&mut self, document: &ExperimentDocument, agents: &[AgentIdentity]) {
         for (name, function) in &document.function {
-            let place = place_of(function.at.as_ref());
-            if linked_place_or_default(document, place) != DEFAULT_PLACE {
+            let place = place_name(function.at.as_ref());
+            if place_or_default_if_unlinked(document, place) != DEFAULT_PLACE {
                 continue;
             }
             let at = self.agents_at(place).first().copied();
@@ -119,7 +119,7 @@ fn group_places(document: &ExperimentDocument) -> Result<Vec<PlacementGroup>, Pl
     }
     let functions = document.function.values().map(|function| &function.at);
     let used = functions.chain(document.sink.values().map(|sink| &sink.at));
-    for place in used.map(|at| place_of(at.as_ref()).unwrap_or(DEFAULT_PLACE)) {
+    for place in used.map(|at| place_name(at.as_ref()).unwrap_or(DEFAULT_PLACE)) {
         if !groups.iter().any(|group| group.contains(place)) {
             groups.push(BTreeSet::from([place.to_owned()]));
         }

@@ -1,7 +1,7 @@
 //! Messages between agents and their controller, in JSON of limited size.
 
 use super::errors::MessageError;
-use crate::experiment::distributed::{AgentShare, MachineNoise, Measurement};
+use crate::experiment::distributed::{AgentShare, MachineNoise, PartMeasurements};
 use crate::experiment::{Arm, MachineDescription};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -86,7 +86,7 @@ pub(super) enum AgentReply {
     Clock(u64),
     Machine(Box<MachineDescription>),
     /// The measurement, and the delay from the planned start to the actual start, in nanoseconds.
-    Measurement(Box<Measurement>, u64),
+    PartMeasurements(Box<PartMeasurements>, u64),
     /// Activity of the machine since the deployment.
     MachineNoise(MachineNoise),
     /// The agent serves another session, or still cleans up after an earlier session.
@@ -119,7 +119,7 @@ pub(super) fn decode_message<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<
 }
 
 /// Current time in nanoseconds since 1970.
-pub(super) fn now_ns() -> u64 {
+pub(super) fn unix_time_ns() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     u64::try_from(since.unwrap_or_default().as_nanos()).unwrap_or(u64::MAX)
 }

@@ -1,7 +1,7 @@
 //! Executes the orders of a session one after another, on the session's own thread.
 
 use super::errors::OrderExecutionError;
-use super::protocol::{AgentOrder, AgentReply, DeployOrder, now_ns};
+use super::protocol::{AgentOrder, AgentReply, DeployOrder, unix_time_ns};
 use crate::experiment::distributed::{
     CpuTicks, DeployedRun, ExperimentFolders, RunContext, prepare_sources,
 };
@@ -50,7 +50,7 @@ impl SessionWorker {
                     self.prepare_sources(&text, &names, &mut found)
                 }
                 AgentOrder::Deploy(deploy) => {
-                    self.execute_deployment(&deploy, &found, reply.clone(), orders)
+                    self.deploy_and_execute_orders(&deploy, &found, reply.clone(), orders)
                 }
                 AgentOrder::TakeAway => {
                     self.stop.store(false, Ordering::Relaxed);
@@ -89,7 +89,7 @@ impl SessionWorker {
 
     /// Deploys one run and executes its orders, until the run is removed or the session ends. Sends
     /// the replies to these orders.
-    fn execute_deployment(
+    fn deploy_and_execute_orders(
         &self,
         deploy: &DeployOrder,
         sources: &BTreeMap<String, PathBuf>,
@@ -106,7 +106,7 @@ impl SessionWorker {
             ..RunContext::default()
         };
         let ticks = CpuTicks::now();
-        let deployed = DeployedRun::deploy(&document, &deploy.arm, at)?;
+        let deployed = DeployedRun::deploy_network(&document, &deploy.arm, at)?;
         (self.send_response)(reply, AgentReply::Done);
         while let Ok(QueuedOrder { order, reply }) = orders.recv() {
             if let AgentOrder::TakeAway = order {
@@ -143,8 +143,8 @@ impl SessionWorker {
             AgentOrder::Measure { sinks, at_ns } => {
                 let late_ns = self.wait_until(at_ns)?;
                 let sinks: Vec<&str> = sinks.iter().map(String::as_str).collect();
-                let measured = deployed.measure_sinks(&sinks, stop)?;
-                Ok(AgentReply::Measurement(Box::new(measured), late_ns))
+                let measured = deployed.run_sinks(&sinks, stop)?;
+                Ok(AgentReply::PartMeasurements(Box::new(measured), late_ns))
             }
             AgentOrder::Look => {
                 deployed.check_functions_running()?;
@@ -157,7 +157,7 @@ impl SessionWorker {
     /// Waits until this machine's clock shows `at_ns`. Returns how late the wait ended, in
     /// nanoseconds.
     fn wait_until(&self, at_ns: u64) -> Result<u64, OrderExecutionError> {
-        let ahead = Duration::from_nanos(at_ns.saturating_sub(now_ns()));
+        let ahead = Duration::from_nanos(at_ns.saturating_sub(unix_time_ns()));
         if ahead > AHEAD_MAX {
             return Err(OrderExecutionError::StartTooFar {
                 ahead,
@@ -165,9 +165,9 @@ impl SessionWorker {
             });
         }
         loop {
-            let left = Duration::from_nanos(at_ns.saturating_sub(now_ns()));
+            let left = Duration::from_nanos(at_ns.saturating_sub(unix_time_ns()));
             if left.is_zero() {
-                return Ok(now_ns().saturating_sub(at_ns));
+                return Ok(unix_time_ns().saturating_sub(at_ns));
             }
             if self.stop.load(Ordering::Relaxed) {
                 return Err(RunError::Stopped.into());

@@ -1,7 +1,7 @@
 //! `headwater lab convert`.
 
 use super::command_error::CommandError;
-use super::experiment::{argument_text, read_document, usage_error};
+use super::experiment::{argument_value, read_document_text, usage_error};
 use super::output::{print_message, print_output};
 use crate::document_format::{ParsedDocument, parse_workflow};
 use crate::nbmp::to_workflow;
@@ -36,8 +36,8 @@ pub(super) fn define_command() -> Command {
 
 /// Converts a document; warns on standard error if the result cannot be run.
 pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
-    let path = argument_text(flags, "file");
-    let text = read_document(path)?;
+    let path = argument_value(flags, "file");
+    let text = read_document_text(path)?;
     let converted = match text.trim_start().starts_with('{') {
         true => to_toml(path, &text)?,
         false => to_json(path, &text)?,

@@ -76,7 +76,7 @@ pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> 
 /// # Errors
 /// Another link already uses the name.
 pub(super) fn serve_link_description(standing: &LinkDescription) -> Result<(), CommandError> {
-    let listener = socket_address(&standing.link).and_then(|at| UnixListener::bind_addr(&at));
+    let listener = link_socket_address(&standing.link).and_then(|at| UnixListener::bind_addr(&at));
     let listener = listener.map_err(|error| format!("--name {}: {error}", standing.link))?;
     let text = format_description(standing)?;
     std::thread::spawn(move || {
@@ -95,12 +95,12 @@ pub(super) fn format_description(standing: &LinkDescription) -> Result<String, C
 
 fn find_link(name: &str) -> std::io::Result<LinkDescription> {
     let mut text = String::new();
-    UnixStream::connect_addr(&socket_address(name)?)?.read_to_string(&mut text)?;
+    UnixStream::connect_addr(&link_socket_address(name)?)?.read_to_string(&mut text)?;
     serde_json::from_str(&text).map_err(std::io::Error::from)
 }
 
 /// Returns the address of an abstract socket. Such a socket has no file and disappears with the
 /// process.
-fn socket_address(name: &str) -> std::io::Result<SocketAddr> {
+fn link_socket_address(name: &str) -> std::io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("headwater-link/{name}"))
 }

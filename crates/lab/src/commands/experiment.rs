@@ -10,7 +10,7 @@ use crate::experiment::{
 };
 use crate::link::{check_links_available, check_netem_available};
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use net::config::{Setting, SettingLayers, setting_flags};
+use net::config::{Setting, SettingLayers, build_program_args};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -114,7 +114,7 @@ pub(super) fn define_commands() -> [Command; 3] {
                 scale_argument(),
                 time_slice_argument(),
             ])
-            .args(setting_flags(SETTINGS)),
+            .args(build_program_args(SETTINGS)),
         validate,
         Command::new("list")
             .about("List the experiments of a folder")
@@ -125,8 +125,8 @@ pub(super) fn define_commands() -> [Command; 3] {
 
 /// `validate`.
 pub(super) fn run_validate(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
-    let path = argument_text(flags, "file");
-    let text = read_document(path)?;
+    let path = argument_value(flags, "file");
+    let text = read_document_text(path)?;
     let judged = validate_text(&text, flags.get_flag("strict"), flags.get_flag("nbmp"));
     let (faults, status) = match &judged {
         Err(faults) => (faults.clone(), 2),
@@ -180,11 +180,11 @@ fn validate_text(
 #[cfg(feature = "nbmp")]
 fn check_conformance(text: &str, strict: bool) -> Result<(), Vec<DocumentFault>> {
     use crate::document_format::known_functions;
-    use crate::nbmp::{self, ConformanceLevel, DescriptionKind};
+    use crate::nbmp::{self, DescriptionKind, ValidationStrictness};
     let level = if strict {
-        ConformanceLevel::Strict
+        ValidationStrictness::Strict
     } else {
-        ConformanceLevel::Lenient
+        ValidationStrictness::Lenient
     };
     let found = match nbmp::parse_bounded_json(text.as_bytes()) {
         Ok(workflow) => nbmp::validate_description(
@@ -219,8 +219,8 @@ fn print_ignored_members(path: &str, idle: &[String]) {
 
 /// `run`.
 pub(super) fn run_experiment(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
-    let path = argument_text(flags, "file");
-    let text = read_document(path)?;
+    let path = argument_value(flags, "file");
+    let text = read_document_text(path)?;
     let scale = flags.get_one::<String>("scale").map(String::as_str);
     let (plan, text) = parse_plan(path, &text, scale)?;
     let layers = SettingLayers::read_settings(SETTINGS, &[], flags)?;
@@ -247,7 +247,7 @@ pub(super) fn run_experiment(flags: &ArgMatches) -> Result<ExitCode, CommandErro
         plan,
         text,
         base: base.to_owned(),
-        out: PathBuf::from(argument_text(flags, "out")),
+        out: PathBuf::from(argument_value(flags, "out")),
         time_slice: flags.get_one::<Duration>("for").copied(),
     };
     let stop = watch_signals().map_err(|error| error.to_string())?;
@@ -316,7 +316,7 @@ fn format_duration(seconds: f64) -> String {
 
 /// `list`.
 pub(super) fn run_list_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
-    let folder = argument_text(flags, "folder");
+    let folder = argument_value(flags, "folder");
     let entries = std::fs::read_dir(folder).map_err(|error| {
         let cause = net::describe_io_error(&error);
         format!("cannot list {folder}: {cause}")
@@ -329,7 +329,7 @@ pub(super) fn run_list_command(flags: &ArgMatches) -> Result<ExitCode, CommandEr
         .iter()
         .filter(|path| path.extension().is_some_and(|e| e == "toml" || e == "json"))
     {
-        let text = read_document(&path.display().to_string())?;
+        let text = read_document_text(&path.display().to_string())?;
         match ParsedDocument::parse_and_check(&text) {
             Ok(written) => print_output(format_args!(
                 "{:<40} {}\n",
@@ -371,7 +371,7 @@ pub(super) fn usage_error(what: String) -> CommandError {
     CommandError::Usage(net::config::UsageError(what))
 }
 
-pub(super) fn read_document(path: &str) -> Result<String, CommandError> {
+pub(super) fn read_document_text(path: &str) -> Result<String, CommandError> {
     let at = |error| format!("cannot read {path}: {}", net::describe_io_error(&error));
     let text = match path {
         "-" => std::io::read_to_string(std::io::stdin()),
@@ -380,7 +380,7 @@ pub(super) fn read_document(path: &str) -> Result<String, CommandError> {
     text.map_err(|error| usage_error(at(error)))
 }
 
-pub(super) fn argument_text<'a>(flags: &'a ArgMatches, name: &str) -> &'a str {
+pub(super) fn argument_value<'a>(flags: &'a ArgMatches, name: &str) -> &'a str {
     flags.get_one::<String>(name).map_or("", String::as_str)
 }
 

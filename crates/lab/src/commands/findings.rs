@@ -1,7 +1,7 @@
 //! `headwater lab findings`.
 
 use super::command_error::CommandError;
-use super::experiment::argument_text;
+use super::experiment::argument_value;
 use super::output::print_output;
 use crate::experiment::FileError;
 use crate::report::Findings;
@@ -46,9 +46,9 @@ pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> 
     let folders = flags.get_many::<String>("folder").into_iter().flatten();
     let folders: Vec<PathBuf> = folders.map(PathBuf::from).collect();
     let findings =
-        Findings::judge_result_folders(Path::new(argument_text(flags, "claims")), &folders)?;
+        Findings::judge_result_folders(Path::new(argument_value(flags, "claims")), &folders)?;
     let page = findings.markdown();
-    match argument_text(flags, "out") {
+    match argument_value(flags, "out") {
         "-" => print_output(page),
         path => {
             let path = Path::new(path);

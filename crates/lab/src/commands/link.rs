@@ -11,11 +11,11 @@ use super::link_session_events::{
 };
 use super::output::print_output;
 use crate::link::{
-    CleanupProcess, CompetingFlow, LinkReport, LinkShape, NetworkNamespace, TunLink,
+    CleanupGuard, CompetingFlow, LinkReport, LinkShape, NetworkNamespace, TunLink,
     check_links_available,
 };
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use net::config::{Setting, SettingLayers, parse_duration, setting_flags};
+use net::config::{Setting, SettingLayers, build_program_args, parse_duration};
 use serde::Serialize;
 use std::io::{self};
 use std::net::{SocketAddrV4, TcpStream};
@@ -109,7 +109,7 @@ pub(super) fn define_command() -> Command {
         .after_help(AFTER)
         .arg(words)
         .arg(until_eof)
-        .args(setting_flags(SETTINGS))
+        .args(build_program_args(SETTINGS))
 }
 
 /// Runs the command.
@@ -163,7 +163,7 @@ pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> 
     };
     drop((flows, bed.guard));
     if let Some(path) = layers.setting_text("json") {
-        write_result(path, &report)?;
+        write_link_result(path, &report)?;
     }
     Ok(code)
 }
@@ -184,7 +184,7 @@ struct LinkResult {
 struct LinkSession {
     // Fields are dropped in this order. The guard is the first field, so that the processes end
     // while the link can still carry their last packets.
-    guard: CleanupProcess,
+    guard: CleanupGuard,
     link: TunLink,
     client: NetworkNamespace,
     server: NetworkNamespace,
@@ -194,9 +194,9 @@ impl LinkSession {
     fn new(shape: LinkShape) -> io::Result<LinkSession> {
         let (client, server) = (NetworkNamespace::new()?, NetworkNamespace::new()?);
         let link = TunLink::start(&client, &server, 0, shape)?;
-        let mut guard = CleanupProcess::start()?;
-        guard.end_at_exit(&client)?;
-        guard.end_at_exit(&server)?;
+        let mut guard = CleanupGuard::start()?;
+        guard.register_namespace(&client)?;
+        guard.register_namespace(&server)?;
         Ok(LinkSession {
             guard,
             link,
@@ -290,7 +290,7 @@ fn start_inside(at: &NetworkNamespace, mut command: std::process::Command) -> io
     at.run_in_namespace(|| command.spawn())
 }
 
-fn write_result(path: &str, report: &LinkResult) -> Result<(), CommandError> {
+fn write_link_result(path: &str, report: &LinkResult) -> Result<(), CommandError> {
     let text = serde_json::to_string_pretty(report).map_err(|error| error.to_string())?;
     if path == "-" {
         print_output(text + "\n");

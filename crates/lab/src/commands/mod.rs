@@ -26,14 +26,14 @@ use missing_feature::lacks_nats as agent;
 #[cfg(not(feature = "nbmp"))]
 use missing_feature::{lacks_convert as convert, lacks_serve as serve};
 
-use crate::link::{CleanupProcess, run_cleanup_process};
+use crate::link::{CleanupGuard, run_cleanup_process};
 use clap::{ArgMatches, Command};
 use command_error::CommandError;
 use output::print_message;
 use std::process::ExitCode;
 
-/// Name of the hidden command that runs this program as the guard process of [`CleanupProcess`].
-const GUARD: &str = CleanupProcess::ARGUMENTS[1];
+/// Name of the hidden command that runs this program as the guard process of [`CleanupGuard`].
+const GUARD: &str = CleanupGuard::ARGUMENTS[1];
 
 const AFTER: &str = "\
 An experiment is a document. It describes media sources, functions, links and clients, and a sweep of

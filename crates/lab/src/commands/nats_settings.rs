@@ -50,7 +50,7 @@ pub(super) fn create_executor_connector(
 ) -> Result<Option<ExecutorConnector>, UsageError> {
     let connect = |meeting| -> ExecutorConnector {
         Box::new(move || {
-            let fleet = AgentFleet::connect_fleet(&meeting);
+            let fleet = AgentFleet::connect_to_nats(&meeting);
             let fleet = fleet.map_err(|error| ExperimentError::Agents(Box::new(error)))?;
             Ok(Box::new(fleet))
         })

@@ -1,7 +1,7 @@
 //! `headwater lab report`, `compare` and `index`.
 
 use super::command_error::CommandError;
-use super::experiment::{argument_text, parse_plan, read_document, scale_argument};
+use super::experiment::{argument_value, parse_plan, read_document_text, scale_argument};
 use super::output::print_output;
 use crate::experiment::{FileError, MachineDescription, RunPlan, RunRecord};
 use crate::report::{
@@ -54,12 +54,12 @@ pub(super) fn define_commands() -> [Command; 3] {
 
 /// `report`.
 pub(super) fn run_report_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
-    let dir = PathBuf::from(argument_text(flags, "dir"));
+    let dir = PathBuf::from(argument_value(flags, "dir"));
     let scale = flags.get_one::<String>("scale").map(String::as_str);
     if !dir.join("document.toml").exists()
         && let Some(report) = read_report(&dir)?
     {
-        return regenerate_report(&report, &dir);
+        return render_stored_report(&report, &dir);
     }
     let held = ResultFolder::read_result_folder(&dir, scale)?;
     let report = ExperimentReport::new(&held.plan, &held.text, &held.records, held.machines);
@@ -75,7 +75,7 @@ pub(super) fn run_report_command(flags: &ArgMatches) -> Result<ExitCode, Command
 }
 
 /// Writes the Markdown and the images of a stored report.
-fn regenerate_report(report: &ExperimentReport, dir: &Path) -> Result<ExitCode, CommandError> {
+fn render_stored_report(report: &ExperimentReport, dir: &Path) -> Result<ExitCode, CommandError> {
     write_illustrated(report, dir)?;
     print_output(report.markdown());
     Ok(ExitCode::SUCCESS)
@@ -106,7 +106,7 @@ pub(super) fn run_compare(flags: &ArgMatches) -> Result<ExitCode, CommandError> 
 
 /// `index`.
 pub(super) fn run_index_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
-    let dir = Path::new(argument_text(flags, "dir"));
+    let dir = Path::new(argument_value(flags, "dir"));
     let text = index_of(dir)?;
     write_file(&dir.join("README.md"), &text)?;
     print_output(text);
@@ -119,7 +119,7 @@ pub(super) fn report_results(
     text: &str,
     dir: &Path,
 ) -> Result<ExitCode, CommandError> {
-    let records = RunRecord::read_record_folder(dir)?;
+    let records = RunRecord::read_all_records(dir)?;
     let report = ExperimentReport::new(
         plan,
         text,
@@ -176,12 +176,12 @@ impl ResultFolder {
         let machines = MachineDescription::read_machine_descriptions(dir)?;
         let ran = machines.last().and_then(|machine| machine.scale.clone());
         let path = dir.join("document.toml").display().to_string();
-        let text = read_document(&path)?;
+        let text = read_document_text(&path)?;
         let scale = scale.map(str::to_owned).or(ran);
         let (plan, text) = parse_plan(&path, &text, scale.as_deref())?;
         Ok(ResultFolder {
             plan,
-            records: RunRecord::read_record_folder(dir)?,
+            records: RunRecord::read_all_records(dir)?,
             machines,
             text,
         })

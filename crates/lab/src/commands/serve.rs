@@ -4,8 +4,8 @@ use super::command_error::CommandError;
 use crate::serve::{WorkflowManagerSettings, start_manager};
 use clap::{ArgMatches, Command};
 use net::config::{
-    CommonSettings, Setting, SettingLayers, UsageError, parse_count, parse_listen_address,
-    setting_flags,
+    CommonSettings, Setting, SettingLayers, UsageError, build_program_args, parse_count,
+    parse_listen_address,
 };
 use net::{Cidr, FatalError, Shutdown};
 use std::process::ExitCode;
@@ -76,10 +76,12 @@ Examples:
   curl --data-binary @congestion.wdd.json -H 'Content-Type: application/mpeg-nbmp-wdd+json' \\
       'http://127.0.0.1:8090/workflows?scale=small'";
 
-fn parse_settings(layers: &SettingLayers) -> Result<WorkflowManagerSettings, UsageError> {
+fn read_workflow_manager_settings(
+    layers: &SettingLayers,
+) -> Result<WorkflowManagerSettings, UsageError> {
     let token = layers
         .setting_path("token-file")
-        .map(|path| net::access_token::read_token(&path));
+        .map(|path| net::access_token::read_token_file(&path));
     let networks = layers.setting_texts("report-to");
     let network = |text: &String| {
         Cidr::parse_network(text).map_err(|why| UsageError(format!("report-to: {why}")))
@@ -104,7 +106,7 @@ pub(super) fn define_command() -> Command {
     Command::new("serve")
         .about("Run posted workflows: the Workflow Manager of MPEG NBMP over HTTP")
         .after_help(AFTER)
-        .args(setting_flags(SETTINGS))
+        .args(build_program_args(SETTINGS))
 }
 
 /// Serves requests until a stop signal arrives. Then stops the running workflow.
@@ -115,7 +117,7 @@ pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> 
         return Ok(ExitCode::SUCCESS);
     }
     CommonSettings::new(&layers)?.start_log()?;
-    let settings = parse_settings(&layers)?;
+    let settings = read_workflow_manager_settings(&layers)?;
     let shutdown = Shutdown::on_signals().map_err(|error| error.to_string())?;
     let running = start_manager(settings, shutdown).map_err(from_server_error)?;
     running.announce();

@@ -3,13 +3,13 @@
 use super::ParsedDocument;
 use crate::experiment::{DocumentFault, built_in_functions};
 use crate::nbmp::{
-    ConformanceLevel, DescriptionKind, NbmpFault, OWN_FUNCTIONS, adapt_workflow,
-    find_ignored_members, find_json_path, find_unsupported_members, is_foreign_workflow,
+    DescriptionKind, NbmpFault, OWN_FUNCTIONS, ValidationStrictness, adapt_workflow,
+    find_ignored_members, find_unsupported_members, is_foreign_workflow, json_path_of_key,
     parse_bounded_json, to_experiment, to_workflow, validate_description,
 };
 use serde_json::Value;
 
-pub(super) fn parse_json(text: &str) -> Result<ParsedDocument, Vec<DocumentFault>> {
+pub(super) fn parse_nbmp_document(text: &str) -> Result<ParsedDocument, Vec<DocumentFault>> {
     let workflow = parse_workflow(text).map_err(|offences| {
         offences
             .into_iter()
@@ -86,7 +86,7 @@ pub(crate) fn parse_workflow(text: &str) -> Result<Value, Vec<NbmpFault>> {
     let offences = validate_description(
         &workflow,
         DescriptionKind::Workflow,
-        ConformanceLevel::Lenient,
+        ValidationStrictness::Lenient,
         &known_functions(),
     );
     match offences.is_empty() {
@@ -103,7 +103,7 @@ pub(crate) fn known_functions() -> Vec<&'static str> {
 
 fn fault_at(workflow: &Value, path: &str, what: String) -> DocumentFault {
     DocumentFault::from(NbmpFault {
-        path: find_json_path(workflow, path),
+        path: json_path_of_key(workflow, path),
         what,
     })
 }

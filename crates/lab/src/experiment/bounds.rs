@@ -31,7 +31,7 @@ const STEAL: f64 = 0.05;
 ///
 /// # Errors
 /// The run exceeds a bound; the error describes the first such bound.
-pub(super) fn check_bounds(plan: &RunPlan, record: &RunRecord) -> Result<(), BoundExceeded> {
+pub(super) fn check_run_bounds(plan: &RunPlan, record: &RunRecord) -> Result<(), BoundExceeded> {
     let bounds = &plan.document.bounds;
     let read = |text: &Option<toml::Spanned<String>>| {
         let text = text.as_ref()?;

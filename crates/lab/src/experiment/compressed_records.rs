@@ -19,7 +19,7 @@ impl RunRecord {
     ///
     /// # Errors
     /// The file cannot be read or is too long, or a line is not a record.
-    pub fn read_record_folder(folder: &Path) -> Result<Vec<RunRecord>, RecordFileError> {
+    pub fn read_all_records(folder: &Path) -> Result<Vec<RunRecord>, RecordFileError> {
         let (plain, packed) = (folder.join("runs.jsonl"), folder.join("runs.jsonl.zst"));
         if plain.exists() || !packed.exists() {
             return RunRecord::read_record_file(&plain);
@@ -71,7 +71,7 @@ mod tests {
     fn compressed_records_are_read_back() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
-        assert_eq!(RunRecord::read_record_folder(path).unwrap(), []);
+        assert_eq!(RunRecord::read_all_records(path).unwrap(), []);
         RunRecord::compress_records(path).unwrap();
         let record = RunRecord {
             round: 3,
@@ -82,10 +82,10 @@ mod tests {
         RunRecord::compress_records(path).unwrap();
         std::fs::remove_file(path.join("runs.jsonl")).unwrap();
         assert_eq!(
-            RunRecord::read_record_folder(path).unwrap(),
+            RunRecord::read_all_records(path).unwrap(),
             [record.clone(), record]
         );
         std::fs::write(path.join("runs.jsonl.zst"), "no zstd").unwrap();
-        assert!(RunRecord::read_record_folder(path).is_err());
+        assert!(RunRecord::read_all_records(path).is_err());
     }
 }

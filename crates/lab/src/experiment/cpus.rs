@@ -49,7 +49,7 @@ impl CpuList {
 
     /// Checks that a process may run on exactly these processors. The check is necessary because
     /// the kernel silently ignores requested processors that the machine lacks.
-    pub(super) fn check_affinity(&self, process: u32) -> io::Result<()> {
+    pub(super) fn check_process_pinned(&self, process: u32) -> io::Result<()> {
         let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
         let set = sched_getaffinity(pid).map_err(|error| self.affinity_error(&error))?;
         let are: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|n| set.is_set(*n)).collect();
@@ -116,8 +116,12 @@ mod tests {
                 .arg("9")
                 .spawn()
                 .unwrap();
-            assert!(one.check_affinity(child.id()).is_ok());
-            assert!(CpuList(vec![0, 1]).check_affinity(child.id()).is_err());
+            assert!(one.check_process_pinned(child.id()).is_ok());
+            assert!(
+                CpuList(vec![0, 1])
+                    .check_process_pinned(child.id())
+                    .is_err()
+            );
             child.kill().unwrap();
             child.wait().unwrap();
         })

@@ -7,13 +7,13 @@ use super::cpus::CpuList;
 use super::document::ExperimentDocument;
 use super::health::is_healthy;
 use super::placeholders::{
-    DEFAULT_PLACE, RunContext, linked_place_or_default, place_of, resolve_placeholder,
+    DEFAULT_PLACE, RunContext, place_name, place_or_default_if_unlinked, resolve_placeholder,
 };
 use super::run_error::{LinkFault, RunError};
 use super::run_link::RunLink;
 use super::run_processes::RunProcesses;
-use super::shell_command::{last_output, shell_command};
-use crate::link::{CleanupProcess, CompetingFlow, LinkShape, NetemLink, NetworkNamespace, TunLink};
+use super::shell_process::{last_output, shell_command};
+use crate::link::{CleanupGuard, CompetingFlow, LinkShape, NetemLink, NetworkNamespace, TunLink};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -31,7 +31,7 @@ pub(super) const PAUSE: Duration = Duration::from_millis(5);
 /// A deployed run. Its fields are dropped in the order of their declaration. The guard is the first
 /// field, so that the processes end while the links can still carry their last packets.
 pub(crate) struct DeployedRun<'a> {
-    _guard: CleanupProcess,
+    _guard: CleanupGuard,
     pub(super) processes: RunProcesses,
     flows: Vec<CompetingFlow>,
     pub(super) links: BTreeMap<&'a str, RunLink>,
@@ -43,15 +43,15 @@ pub(crate) struct DeployedRun<'a> {
 
 impl<'a> DeployedRun<'a> {
     /// Creates the places, the links and the folder of a run.
-    pub(crate) fn deploy(
+    pub(crate) fn deploy_network(
         document: &'a ExperimentDocument,
         arm: &'a Arm,
         at: RunContext<'a>,
     ) -> Result<DeployedRun<'a>, RunError> {
         let places = create_places(document, &at)?;
-        let mut guard = CleanupProcess::start()?;
+        let mut guard = CleanupGuard::start()?;
         for place in places.values() {
-            guard.end_at_exit(place)?;
+            guard.register_namespace(place)?;
         }
         // Registers the folder before creating it. The guard then removes the folder even if this
         // process is killed between the two steps.
@@ -69,7 +69,7 @@ impl<'a> DeployedRun<'a> {
             at,
         };
         for (number, (name, link)) in (0u8..).zip(&document.link) {
-            if !deployed.at.has_place(&link.between.get_ref()[0]) {
+            if !deployed.at.is_local_place(&link.between.get_ref()[0]) {
                 continue;
             }
             deployed.deploy_link(number, name.get_ref())?;
@@ -142,7 +142,7 @@ impl<'a> DeployedRun<'a> {
         let Some(function) = self.document.function.get(name) else {
             return Ok(());
         };
-        let (place, port) = (place_of(function.at.as_ref()), *function.port.get_ref());
+        let (place, port) = (place_name(function.at.as_ref()), *function.port.get_ref());
         let log = self.at.folder.join(format!("{name}.log"));
         self.check_port_free(name, place, port)?;
         let cpus = function.cpus.as_ref();
@@ -205,7 +205,7 @@ impl<'a> DeployedRun<'a> {
             let mut child = command.spawn()?;
             let held = cpus
                 .as_ref()
-                .map_or(Ok(()), |cpus| cpus.check_affinity(child.id()));
+                .map_or(Ok(()), |cpus| cpus.check_process_pinned(child.id()));
             if held.is_err() {
                 let _ = child.kill();
                 let _ = child.wait();
@@ -235,7 +235,7 @@ impl<'a> DeployedRun<'a> {
     fn find_place(&self, name: Option<&str>) -> Result<&NetworkNamespace, RunError> {
         let place = self
             .places
-            .get(linked_place_or_default(self.document, name));
+            .get(place_or_default_if_unlinked(self.document, name));
         place.ok_or_else(|| missing_item_error("place", name.unwrap_or(DEFAULT_PLACE)))
     }
 }
@@ -254,10 +254,10 @@ fn create_places<'a>(
         .flat_map(|link| link.between.get_ref());
     let used = functions
         .chain(sinks)
-        .map(|at| place_of(at.as_ref()).unwrap_or(DEFAULT_PLACE));
+        .map(|at| place_name(at.as_ref()).unwrap_or(DEFAULT_PLACE));
     for name in used.chain(ends.map(String::as_str)) {
-        let joined = linked_place_or_default(document, Some(name));
-        if !at.has_place(name) || places.contains_key(joined) {
+        let joined = place_or_default_if_unlinked(document, Some(name));
+        if !at.is_local_place(name) || places.contains_key(joined) {
             continue;
         }
         // On an agent, a place that is not the end of a link uses the host's network.

@@ -6,7 +6,7 @@ mod source_claim;
 
 pub use presentation::{PlotKind, PlotSpec, QuantityLabel, as_name_list};
 pub use result_sources::{HistogramSource, SeriesSource};
-pub use source_claim::{SourceDirection, SourceRange};
+pub use source_claim::{RatioDirection, SourceRange};
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -96,7 +96,7 @@ pub struct PlaceSpec {
 
 /// A server, which is a command line or a built-in function.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(try_from = "super::component::RawFunction")]
+#[serde(try_from = "super::raw_functions_and_sinks::RawFunction")]
 pub struct FunctionSpec {
     /// Shell command.
     pub run: Spanned<String>,
@@ -146,7 +146,7 @@ pub struct LinkSpec {
 
 /// A client, which is a built-in function or a command line that prints its measurements as JSON.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(try_from = "super::component::RawSink")]
+#[serde(try_from = "super::raw_functions_and_sinks::RawSink")]
 pub struct SinkSpec {
     /// Shell command.
     pub run: Spanned<String>,

@@ -40,7 +40,7 @@ impl DocumentFault {
 
 impl DocumentFault {
     /// Creates a fault of a key whose line is unknown, because the document is not TOML.
-    pub(super) fn with_unknown_line(path: &str, what: String) -> DocumentFault {
+    pub(super) fn at_key(path: &str, what: String) -> DocumentFault {
         DocumentFault {
             line: 0,
             column: 0,

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 /// The failures of the arms' first attempts, until an attempt succeeds or fails in a different way.
 #[derive(Debug)]
-pub(super) struct FirstFailures {
+pub(super) struct CommonFailureDetector {
     arms: usize,
     state: Mutex<FailureAgreement>,
 }
@@ -19,10 +19,10 @@ enum FailureAgreement {
     Different,
 }
 
-impl FirstFailures {
+impl CommonFailureDetector {
     /// Creates the state for an experiment with `arms` arms. If an earlier session of the
     /// experiment had a successful run, `any_counts` is true. All attempts are then ignored.
-    pub(super) fn new(arms: usize, any_counts: bool) -> FirstFailures {
+    pub(super) fn new(arms: usize, any_counts: bool) -> CommonFailureDetector {
         let state = match any_counts {
             true => FailureAgreement::Different,
             false => FailureAgreement::Same {
@@ -30,7 +30,7 @@ impl FirstFailures {
                 arms: 0,
             },
         };
-        FirstFailures {
+        CommonFailureDetector {
             arms,
             state: Mutex::new(state),
         }
@@ -85,11 +85,11 @@ mod tests {
 
     #[test]
     fn only_equal_failures_of_every_arm_are_hopeless() {
-        let same = FirstFailures::new(2, false);
+        let same = CommonFailureDetector::new(2, false);
         assert!(same.record_first_attempt(Some("port 81: exited")) && !same.has_common_failure());
         assert!(same.record_first_attempt(Some("port 7: exited")) && same.has_common_failure());
         for second in [None, Some("no such file")] {
-            let other = FirstFailures::new(2, false);
+            let other = CommonFailureDetector::new(2, false);
             assert!(other.record_first_attempt(Some("exited")));
             assert!(
                 !other.record_first_attempt(second) && !other.has_common_failure(),
@@ -97,7 +97,7 @@ mod tests {
             );
             assert!(!other.record_first_attempt(Some("exited")));
         }
-        let resumed = FirstFailures::new(1, true);
+        let resumed = CommonFailureDetector::new(1, true);
         assert!(!resumed.record_first_attempt(Some("exited")) && !resumed.has_common_failure());
     }
 }

@@ -79,7 +79,10 @@ pub(crate) fn decode_histogram(text: &str) -> Result<Histogram<u64>, HistogramEr
 ///
 /// # Errors
 /// The file cannot be read, is not an interval log, or has no matching tag.
-pub(super) fn read_interval_log(path: &Path, tags: &str) -> Result<Histogram<u64>, HistogramError> {
+pub(super) fn read_log_histogram(
+    path: &Path,
+    tags: &str,
+) -> Result<Histogram<u64>, HistogramError> {
     let mut bytes = Vec::new();
     File::open(path)?
         .take(LOG_MAX + 1)
@@ -87,7 +90,7 @@ pub(super) fn read_interval_log(path: &Path, tags: &str) -> Result<Histogram<u64
     if bytes.len() as u64 > LOG_MAX {
         return Err(HistogramError::LogTooLong);
     }
-    sum_interval_log(&bytes, Some(tags))
+    sum_log_histograms(&bytes, Some(tags))
 }
 
 /// From an interval log, adds up the histograms with a tag that matches `pattern`. Without a
@@ -95,7 +98,7 @@ pub(super) fn read_interval_log(path: &Path, tags: &str) -> Result<Histogram<u64
 ///
 /// # Errors
 /// The text is not an interval log, no tag matches, or there are several tags but no pattern.
-pub(super) fn sum_interval_log(
+pub(super) fn sum_log_histograms(
     text: &[u8],
     pattern: Option<&str>,
 ) -> Result<Histogram<u64>, HistogramError> {

@@ -20,13 +20,13 @@ pub(super) fn execute_locally(
     stop: &AtomicBool,
 ) -> Result<(), RunError> {
     let arm = record.arm.clone();
-    let deployed = DeployedRun::deploy(document, &arm, at)?;
+    let deployed = DeployedRun::deploy_network(document, &arm, at)?;
     for name in starting_order(document).unwrap_or_default() {
         deployed.start_function(name, stop)?;
     }
     let sinks: Vec<&str> = document.sink.keys().map(|n| n.get_ref().as_str()).collect();
     deployed.warm_up(&sinks, stop)?;
-    let measured = deployed.measure_sinks(&sinks, stop)?;
+    let measured = deployed.run_sinks(&sinks, stop)?;
     drop(deployed);
     merge_measurements(document, &[measured], record)
 }

@@ -2,7 +2,7 @@
 
 use super::file_error::FileError;
 use super::record::RecordFileError;
-use super::result_folder::open_records;
+use super::result_folder::open_records_for_append;
 use super::versions::query_versions;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -86,7 +86,7 @@ impl MachineDescription {
             return Ok(());
         }
         let line = serde_json::to_string(self).map_err(RecordFileError::Encode)? + "\n";
-        let mut file = open_records(&path).map_err(failed)?;
+        let mut file = open_records_for_append(&path).map_err(failed)?;
         file.write_all(line.as_bytes()).map_err(failed)?;
         Ok(())
     }

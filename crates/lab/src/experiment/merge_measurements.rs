@@ -2,9 +2,9 @@
 
 use super::RunRecord;
 use super::document::ExperimentDocument;
-use super::measure::Measurement;
 use super::quantity::{QuantityError, QuantityLocator};
 use super::run_error::RunError;
+use super::run_sinks::PartMeasurements;
 use super::sink_results::SinkResults;
 
 /// Merges the measurements of all parts into the record. Without agents, the measurement of this
@@ -14,7 +14,7 @@ use super::sink_results::SinkResults;
 /// A quantity has no value, or the parts cannot be merged.
 pub(crate) fn merge_measurements(
     document: &ExperimentDocument,
-    parts: &[Measurement],
+    parts: &[PartMeasurements],
     record: &mut RunRecord,
 ) -> Result<(), RunError> {
     let mut shapes = SinkResults::default();

@@ -5,7 +5,7 @@
 //! Data flow: [`ExperimentDocument`] is the parsed document, [`check`](fn@check_document) finds its
 //! faults, and [`RunPlan`] lists the arms. `run.rs` executes the rounds and reports progress.
 //! `local_run.rs` executes one run. `deploy.rs` starts and removes everything that the run needs.
-//! `placeholders.rs` and `shell_command.rs` turn the document's commands into processes.
+//! `placeholders.rs` and `shell_process.rs` turn the document's commands into processes.
 //! `merge_measurements.rs` merges the results, and `bounds.rs` discards disturbed runs. Each run
 //! leaves a [`RunRecord`]. The [`report`](crate::report) is made from records alone, so that a new
 //! question needs no new run.
@@ -14,7 +14,6 @@ mod arms;
 mod bounds;
 mod built_in_servers_and_clients;
 mod check;
-mod component;
 mod compressed_records;
 mod cpus;
 mod deploy;
@@ -28,21 +27,22 @@ mod histograms;
 mod local_run;
 mod machine;
 mod machine_noise;
-mod measure;
 mod merge_measurements;
 mod placeholders;
 mod portable_command;
 mod programs;
 mod progress;
 mod quantity;
+mod raw_functions_and_sinks;
 mod record;
 mod result_folder;
 mod run;
 mod run_error;
 mod run_link;
 mod run_processes;
+mod run_sinks;
 mod scalar_text;
-mod shell_command;
+mod shell_process;
 mod sink_output;
 mod sink_results;
 mod source;
@@ -76,12 +76,12 @@ pub(crate) mod distributed {
     pub(crate) use super::check::starting_order;
     pub(crate) use super::deploy::DeployedRun;
     pub(crate) use super::machine_noise::{CpuTicks, MachineNoise};
-    pub(crate) use super::measure::{Measurement, sink_timeout};
     pub(crate) use super::merge_measurements::merge_measurements;
     pub(crate) use super::placeholders::{
-        AgentShare, DEFAULT_PLACE, RunContext, linked_place_or_default, place_of,
+        AgentShare, DEFAULT_PLACE, RunContext, place_name, place_or_default_if_unlinked,
     };
     pub(crate) use super::result_folder::ExperimentFolders;
     pub(crate) use super::run::RemoteExecutor;
+    pub(crate) use super::run_sinks::{PartMeasurements, sink_timeout};
     pub(crate) use super::source::{SourceError, prepare_sources};
 }

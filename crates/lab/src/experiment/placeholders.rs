@@ -49,7 +49,7 @@ impl<'a> RunContext<'a> {
     }
 
     /// Returns whether a place is on this machine.
-    pub(super) fn has_place(&self, place: &str) -> bool {
+    pub(super) fn is_local_place(&self, place: &str) -> bool {
         let share = self.share.as_ref();
         share.is_none_or(|share| share.places.contains_key(place))
     }
@@ -83,7 +83,7 @@ pub(super) fn resolve_placeholder(
             .as_ref()
             .and_then(|share| share.addresses.get(name));
         if let (Some(assigned), DEFAULT_PLACE) =
-            (assigned, linked_place_or_default(document, at.place))
+            (assigned, place_or_default_if_unlinked(document, at.place))
         {
             return Some(assigned.clone());
         }
@@ -108,8 +108,8 @@ fn function_address(
     from: Option<&str>,
     function: &FunctionSpec,
 ) -> Option<Ipv4Addr> {
-    let to = linked_place_or_default(document, place_of(function.at.as_ref()));
-    let from = linked_place_or_default(document, from);
+    let to = place_or_default_if_unlinked(document, place_name(function.at.as_ref()));
+    let from = place_or_default_if_unlinked(document, from);
     if from == to {
         return Some(Ipv4Addr::LOCALHOST);
     }
@@ -125,7 +125,7 @@ fn function_address(
 }
 
 /// Returns `place` if it is the end of a link, and [`DEFAULT_PLACE`] otherwise.
-pub(crate) fn linked_place_or_default<'a>(
+pub(crate) fn place_or_default_if_unlinked<'a>(
     document: &'a ExperimentDocument,
     place: Option<&str>,
 ) -> &'a str {
@@ -138,6 +138,6 @@ pub(crate) fn linked_place_or_default<'a>(
 }
 
 /// Returns the name of a place as written in the document.
-pub(crate) fn place_of(at: Option<&toml::Spanned<String>>) -> Option<&str> {
+pub(crate) fn place_name(at: Option<&toml::Spanned<String>>) -> Option<&str> {
     at.map(|at| at.get_ref().as_str())
 }

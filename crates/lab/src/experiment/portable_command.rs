@@ -2,7 +2,7 @@
 
 use super::arms::{Arm, fill_placeholders};
 use super::document::ExperimentDocument;
-use super::placeholders::{RunContext, place_of, resolve_placeholder};
+use super::placeholders::{RunContext, place_name, resolve_placeholder};
 use std::path::PathBuf;
 
 /// Returns the place and the command of a component in an arm. `kind` is `function` or `sink`.
@@ -31,7 +31,7 @@ pub(crate) fn portable_command_line(
         sources: sources
             .map(|name| (name.get_ref().clone(), written(name.get_ref())))
             .collect(),
-        ..RunContext::before_deployment(place_of(at.as_ref()), port)
+        ..RunContext::before_deployment(place_name(at.as_ref()), port)
     };
     let known = |name: &str| match name {
         "round" | "seed" | "part" | "parts" => Some(format!("{{{name}}}")),

@@ -1,6 +1,6 @@
 //! Finds the programs that a document's shell commands start, and reports the missing programs.
 
-use super::shell_command::search_path;
+use super::shell_process::program_search_path;
 use super::{DocumentFault, ExperimentDocument};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -44,7 +44,7 @@ pub(crate) fn find_missing_programs(
                     format!("program not found: {program}; install it, or correct the command");
                 faults.push(match text {
                     Some(text) => DocumentFault::at_span(text, Some(command.span()), &path, what),
-                    None => DocumentFault::with_unknown_line(&path, what),
+                    None => DocumentFault::at_key(&path, what),
                 });
             }
         }
@@ -63,9 +63,8 @@ fn is_installed(program: &str) -> bool {
     };
     match program.contains('/') {
         true => is_program(Path::new(program)),
-        false => {
-            std::env::split_paths(&search_path()).any(|folder| is_program(&folder.join(program)))
-        }
+        false => std::env::split_paths(&program_search_path())
+            .any(|folder| is_program(&folder.join(program))),
     }
 }
 

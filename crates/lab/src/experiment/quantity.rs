@@ -1,9 +1,9 @@
 //! Locates a quantity in a sink's output or files, and merges the parts of a sink.
 
 use super::histograms::{
-    HistogramError, add_histogram, decode_histogram, encode_histogram, read_interval_log,
+    HistogramError, add_histogram, decode_histogram, encode_histogram, read_log_histogram,
 };
-use super::sink_output::{NoJson, SinkOutput};
+use super::sink_output::{NoJson, SinkStdout};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -54,14 +54,14 @@ pub(crate) enum QuantityError {
 /// 1e6`. Statistics of a histogram refer to the merged counts of all parts.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct QuantityLocator {
-    from: ValueSource,
+    from: ValueLocation,
     what: ValueStatistic,
     divisor: f64,
 }
 
 /// Location of a value.
 #[derive(Debug, Clone, PartialEq)]
-enum ValueSource {
+enum ValueLocation {
     /// A JSON pointer (RFC 6901) into the sink's output. It refers to a number, or to an HDR
     /// histogram (V2 in base64).
     OutputPointer(String),
@@ -119,21 +119,22 @@ impl QuantityLocator {
         let words: Vec<&str> = text.split_whitespace().collect();
         let (from, what) = match words[..] {
             [pointer] if pointer.starts_with('/') => {
-                (output_source(pointer), ValueStatistic::Number(None))
+                (output_location(pointer), ValueStatistic::Number(None))
             }
             [parts, pointer] if pointer.starts_with('/') => (
-                output_source(pointer),
+                output_location(pointer),
                 ValueStatistic::Number(Some(PartAggregation::parse_aggregation(parts)?)),
             ),
-            [pointer, of] if pointer.starts_with('/') => {
-                (output_source(pointer), ValueStatistic::parse_statistic(of)?)
-            }
+            [pointer, of] if pointer.starts_with('/') => (
+                output_location(pointer),
+                ValueStatistic::parse_statistic(of)?,
+            ),
             [file, of] => (
-                ValueSource::Log(check_local_file(file)?, "*".into()),
+                ValueLocation::Log(check_path_within_folder(file)?, "*".into()),
                 ValueStatistic::parse_statistic(of)?,
             ),
             [file, tags, of] => (
-                ValueSource::Log(check_local_file(file)?, tags.into()),
+                ValueLocation::Log(check_path_within_folder(file)?, tags.into()),
                 ValueStatistic::parse_statistic(of)?,
             ),
             _ => return Err(QuantityLocatorError::Form),
@@ -156,33 +157,32 @@ impl QuantityLocator {
     /// The value is missing or cannot be parsed.
     pub(super) fn find_part_value(
         &self,
-        printed: &SinkOutput,
+        printed: &SinkStdout,
         folder: &Path,
     ) -> Result<PartValue, QuantityError> {
-        let histogram =
-            match &self.from {
-                ValueSource::OutputPointer(pointer) => {
-                    let value = printed.json()?.pointer(pointer);
-                    let none = |what| QuantityError::Missing {
-                        what,
-                        pointer: pointer.clone(),
-                    };
-                    if let ValueStatistic::Number(_) = self.what {
-                        if value.is_some_and(Value::is_null) {
-                            return Ok(PartValue::NotMeasured);
-                        }
-                        let number = value.and_then(Value::as_f64);
-                        return number.map(PartValue::Number).ok_or_else(|| none("number"));
+        let histogram = match &self.from {
+            ValueLocation::OutputPointer(pointer) => {
+                let value = printed.json()?.pointer(pointer);
+                let none = |what| QuantityError::Missing {
+                    what,
+                    pointer: pointer.clone(),
+                };
+                if let ValueStatistic::Number(_) = self.what {
+                    if value.is_some_and(Value::is_null) {
+                        return Ok(PartValue::NotMeasured);
                     }
-                    let text = value.and_then(Value::as_str);
-                    decode_histogram(text.ok_or_else(|| none("histogram"))?)?
+                    let number = value.and_then(Value::as_f64);
+                    return number.map(PartValue::Number).ok_or_else(|| none("number"));
                 }
-                ValueSource::Log(file, tags) => read_interval_log(&folder.join(file), tags)
-                    .map_err(|source| QuantityError::Log {
-                        file: file.clone(),
-                        source,
-                    })?,
-            };
+                let text = value.and_then(Value::as_str);
+                decode_histogram(text.ok_or_else(|| none("histogram"))?)?
+            }
+            ValueLocation::Log(file, tags) => read_log_histogram(&folder.join(file), tags)
+                .map_err(|source| QuantityError::Log {
+                    file: file.clone(),
+                    source,
+                })?,
+        };
         Ok(PartValue::Histogram(encode_histogram(&histogram)?))
     }
 
@@ -227,12 +227,12 @@ impl QuantityLocator {
     }
 }
 
-fn output_source(pointer: &str) -> ValueSource {
-    ValueSource::OutputPointer(pointer.to_owned())
+fn output_location(pointer: &str) -> ValueLocation {
+    ValueLocation::OutputPointer(pointer.to_owned())
 }
 
 /// Returns the path of a file if it is within the run's folder.
-fn check_local_file(file: &str) -> Result<String, QuantityLocatorError> {
+fn check_path_within_folder(file: &str) -> Result<String, QuantityLocatorError> {
     let inside = Path::new(file)
         .components()
         .all(|c| matches!(c, std::path::Component::Normal(_)));
@@ -390,7 +390,7 @@ mod tests {
         let PartValue::Histogram(text) = sample_histogram(1..11) else {
             unreachable!()
         };
-        let printed = SinkOutput::new(format!(
+        let printed = SinkStdout::new(format!(
             "noise\n{{\"n\": 7, \"none\": null, \"h\": \"{text}\"}}\n"
         ));
         let find = |text: &str| {

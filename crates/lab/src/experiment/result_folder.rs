@@ -24,7 +24,7 @@ impl ExperimentFolders {
 }
 
 /// Opens and locks a file of records for appending. Removes an incomplete last line.
-pub(super) fn open_records(records: &Path) -> std::io::Result<File> {
+pub(super) fn open_records_for_append(records: &Path) -> std::io::Result<File> {
     let file = OpenOptions::new().create(true).append(true).open(records)?;
     if file.try_lock().is_err() {
         return Err(std::io::Error::other("another run is using this folder"));
@@ -49,7 +49,7 @@ pub(crate) enum ResultFolderError {
 }
 
 /// Reserves a result folder for a document.
-pub(super) fn reserve_result_folder(out: &Path, text: &str) -> Result<(), ResultFolderError> {
+pub(super) fn reserve_folder_for_document(out: &Path, text: &str) -> Result<(), ResultFolderError> {
     let failed = |error| FileError::new(out, error);
     fs::create_dir_all(out).map_err(failed)?;
     let document_path = out.join("document.toml");

@@ -2,11 +2,13 @@
 
 use super::experiment_error::ExperimentError;
 use super::file_error::FileError;
-use super::first_failures::FirstFailures;
+use super::first_failures::CommonFailureDetector;
 use super::local_run::execute_locally;
 use super::placeholders::RunContext;
 use super::progress::{ExperimentProgress, RunEvent};
-use super::result_folder::{ExperimentFolders, open_records, reserve_result_folder};
+use super::result_folder::{
+    ExperimentFolders, open_records_for_append, reserve_folder_for_document,
+};
 use super::run_error::RunError;
 use super::source::prepare_sources;
 use super::time_slice::TimeSlice;
@@ -45,7 +47,7 @@ pub(crate) trait RemoteExecutor: Sync {
     ///
     /// # Errors
     /// The run failed or was stopped.
-    fn execute(
+    fn execute_run(
         &self,
         job: &ExperimentJob,
         record: &mut RunRecord,
@@ -85,17 +87,17 @@ pub(crate) fn execute_missing_runs(
     on_progress: &mut dyn FnMut(&ExperimentProgress),
 ) -> Result<ExperimentOutcome, ExperimentError> {
     let folders = ExperimentFolders::from_paths(&job.base, &job.out)?;
-    reserve_result_folder(&folders.out, &job.text)?;
+    reserve_folder_for_document(&folders.out, &job.text)?;
     let path = folders.out.join("runs.jsonl");
     // Locks the file before reading its records, because another process may be appending records.
-    let mut file = open_records(&path).map_err(|error| FileError::new(&path, error))?;
+    let mut file = open_records_for_append(&path).map_err(|error| FileError::new(&path, error))?;
     let machine = MachineDescription::describe_this_machine(
         job.plan.scale.as_deref(),
         &job.plan.document.versions,
     );
     machine.append_if_changed(&folders.out)?;
     let done = RunRecord::read_record_file(&path)?;
-    let ground = match RunLocation::prepare_location(job, connect, &folders, stop) {
+    let ground = match RunLocation::connect_or_prepare_sources(job, connect, &folders, stop) {
         Err(_) if stop.load(Ordering::Relaxed) => return Ok(ExperimentOutcome::Stopped),
         ground => ground?,
     };
@@ -108,8 +110,8 @@ pub(crate) fn execute_missing_runs(
         stop,
         broken: AtomicBool::new(false),
         is_cut_short: AtomicBool::new(false),
-        slice: TimeSlice::start(job.time_slice, took_s),
-        first: FirstFailures::new(
+        slice: TimeSlice::start_now(job.time_slice, took_s),
+        first: CommonFailureDetector::new(
             job.plan.arms.len(),
             done.iter().any(|record| record.discard_reason.is_none()),
         ),
@@ -165,7 +167,7 @@ fn append_record(file: &mut File, record: &RunRecord) -> std::io::Result<()> {
 
 /// The reason why the attempts of an arm ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ArmOutcome {
+enum ArmCompletion {
     /// An attempt succeeded, no further attempts are allowed, or the experiment ends.
     Finished,
     /// The first attempt failed in the same way as all first attempts of other arms so far.
@@ -183,7 +185,7 @@ struct RoundRunner<'a> {
     slice: TimeSlice,
     /// Whether a run was not started because of the time slice.
     is_cut_short: AtomicBool,
-    first: FirstFailures,
+    first: CommonFailureDetector,
 }
 
 impl RoundRunner<'_> {
@@ -225,7 +227,7 @@ impl RoundRunner<'_> {
                             // Cannot fail, because the receiver outlives all senders.
                             let _ = sender.send(event);
                         });
-                        if run == ArmOutcome::Postponed
+                        if run == ArmCompletion::Postponed
                             && let Ok(mut postponed) = postponed.lock()
                         {
                             postponed.push((*place, *arm));
@@ -239,7 +241,7 @@ impl RoundRunner<'_> {
         postponed.into_inner().unwrap_or_default()
     }
 
-    fn is_over(&self) -> bool {
+    fn is_stopping(&self) -> bool {
         if self.slice.is_too_short_for_run() {
             self.is_cut_short.store(true, Ordering::Relaxed);
         }
@@ -257,10 +259,10 @@ impl RoundRunner<'_> {
         (place, arm): (usize, &Arm),
         first: u32,
         on_event: &dyn Fn(RunEvent),
-    ) -> ArmOutcome {
+    ) -> ArmCompletion {
         for attempt in first..ATTEMPTS {
-            if self.is_over() {
-                return ArmOutcome::Finished;
+            if self.is_stopping() {
+                return ArmCompletion::Finished;
             }
             on_event(RunEvent::Started(round, attempt, arm.clone()));
             let mut record = RunRecord::new(round, place, attempt, arm);
@@ -270,9 +272,9 @@ impl RoundRunner<'_> {
             record.took_s = started.elapsed().as_secs_f64();
             self.slice.note_run(record.took_s);
             if self.stop.load(Ordering::Relaxed) {
-                return ArmOutcome::Finished;
+                return ArmCompletion::Finished;
             }
-            let ended = ended.and_then(|()| Ok(bounds::check_bounds(&self.job.plan, &record)?));
+            let ended = ended.and_then(|()| Ok(bounds::check_run_bounds(&self.job.plan, &record)?));
             let is_fault = matches!(&ended, Err(error) if !error.can_succeed_on_retry());
             record.discard_reason = ended.err().map(|error| error.to_string());
             let counts = record.discard_reason.is_none();
@@ -280,13 +282,13 @@ impl RoundRunner<'_> {
             let like_others = attempt == 0 && self.first.record_first_attempt(fault);
             on_event(RunEvent::Ended(Box::new(record), attempt + 1 == ATTEMPTS));
             if counts {
-                return ArmOutcome::Finished;
+                return ArmCompletion::Finished;
             }
             if like_others {
-                return ArmOutcome::Postponed;
+                return ArmCompletion::Postponed;
             }
         }
-        ArmOutcome::Finished
+        ArmCompletion::Finished
     }
 
     /// Executes one attempt, either on this machine or on agents.
@@ -296,7 +298,7 @@ impl RoundRunner<'_> {
         let seed = plan.document.seed.wrapping_add(record.round.into());
         let sources = match &self.ground {
             RunLocation::Remote(executor) => {
-                let executed = executor.execute(self.job, record, seed, self.stop);
+                let executed = executor.execute_run(self.job, record, seed, self.stop);
                 for machine in executor.take_machine_descriptions() {
                     machine.append_if_changed(&self.folders.out)?;
                 }
@@ -324,7 +326,7 @@ enum RunLocation {
 }
 
 impl RunLocation {
-    fn prepare_location(
+    fn connect_or_prepare_sources(
         job: &ExperimentJob,
         connect: Option<&ExecutorConnector>,
         folders: &ExperimentFolders,

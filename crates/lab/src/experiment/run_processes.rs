@@ -1,7 +1,7 @@
 //! Watches and reaps the processes of one run.
 
 use super::run_error::RunError;
-use super::shell_command::last_output;
+use super::shell_process::last_output;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::process::Child;

@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::cell::OnceCell;
 
 /// The output of a sink, which is parsed as JSON on first use.
-pub(super) struct SinkOutput {
+pub(super) struct SinkStdout {
     text: String,
     json: OnceCell<Result<Value, NoJson>>,
 }
@@ -14,11 +14,11 @@ pub(super) struct SinkOutput {
 #[error("the output is not JSON; its last line starts with: {0}")]
 pub(crate) struct NoJson(String);
 
-impl SinkOutput {
+impl SinkStdout {
     /// Wraps the standard output of a sink.
-    pub(super) fn new(text: String) -> SinkOutput {
+    pub(super) fn new(text: String) -> SinkStdout {
         let json = OnceCell::new();
-        SinkOutput { text, json }
+        SinkStdout { text, json }
     }
 
     /// Parses the whole output as JSON. If that fails, parses only its last line.

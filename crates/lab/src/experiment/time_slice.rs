@@ -15,7 +15,10 @@ pub(super) struct TimeSlice {
 impl TimeSlice {
     /// Starts a time slice. If `length` is `None`, the slice never ends. `took_s` contains the
     /// durations of earlier runs in seconds.
-    pub(super) fn start(length: Option<Duration>, took_s: impl Iterator<Item = f64>) -> TimeSlice {
+    pub(super) fn start_now(
+        length: Option<Duration>,
+        took_s: impl Iterator<Item = f64>,
+    ) -> TimeSlice {
         let slice = TimeSlice {
             until: length.and_then(|length| Instant::now().checked_add(length)),
             longest_ms: AtomicU64::new(0),
@@ -46,13 +49,15 @@ mod tests {
     #[test]
     fn a_slice_is_over_if_the_longest_run_does_not_fit() {
         let hour = Some(Duration::from_secs(3600));
-        assert!(!TimeSlice::start(None, [1e9].into_iter()).is_too_short_for_run());
-        assert!(!TimeSlice::start(hour, [60.0].into_iter()).is_too_short_for_run());
-        let slice = TimeSlice::start(hour, [60.0, 7200.0, 1.0].into_iter());
+        assert!(!TimeSlice::start_now(None, [1e9].into_iter()).is_too_short_for_run());
+        assert!(!TimeSlice::start_now(hour, [60.0].into_iter()).is_too_short_for_run());
+        let slice = TimeSlice::start_now(hour, [60.0, 7200.0, 1.0].into_iter());
         assert!(slice.is_too_short_for_run());
-        let slice = TimeSlice::start(hour, std::iter::empty());
+        let slice = TimeSlice::start_now(hour, std::iter::empty());
         slice.note_run(3601.0);
         assert!(slice.is_too_short_for_run());
-        assert!(TimeSlice::start(Some(Duration::ZERO), std::iter::empty()).is_too_short_for_run());
+        assert!(
+            TimeSlice::start_now(Some(Duration::ZERO), std::iter::empty()).is_too_short_for_run()
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! Queries the versions of programs.
 
-use super::shell_command::search_path;
+use super::shell_process::program_search_path;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -25,7 +25,7 @@ pub(super) fn query_versions(versions: &BTreeMap<String, String>) -> BTreeMap<St
     thread::scope(|scope| {
         let queries: Vec<_> = versions
             .iter()
-            .map(|(name, command)| (name, scope.spawn(|| first_line(command))))
+            .map(|(name, command)| (name, scope.spawn(|| run_for_first_line(command))))
             .collect();
         let lines = queries.into_iter().map(|(name, query)| {
             let line = query.join();
@@ -37,10 +37,12 @@ pub(super) fn query_versions(versions: &BTreeMap<String, String>) -> BTreeMap<St
 
 /// Returns the first line that a command prints. Before it returns, the function kills the command
 /// and its children.
-fn first_line(command: &str) -> String {
+fn run_for_first_line(command: &str) -> String {
     let deadline = Instant::now() + RESPONSE_TIMEOUT;
     let mut shell = Command::new("sh");
-    shell.args(["-c", command]).env("PATH", search_path());
+    shell
+        .args(["-c", command])
+        .env("PATH", program_search_path());
     shell.stdin(Stdio::null()).process_group(0);
     let piped = shell.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = match piped.spawn() {

@@ -1,5 +1,5 @@
 //! Ends all processes in the registered namespaces when the main process exits or drops its
-//! [`CleanupProcess`].
+//! [`CleanupGuard`].
 //!
 //! The main process starts this program a second time, as the guard. The guard waits until its
 //! standard input ends, which also happens if the main process is killed. Then the guard ends all
@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// The handle of the guard process. Dropping the handle ends all processes in the registered
 /// namespaces and removes the registered folders.
-pub struct CleanupProcess {
+pub struct CleanupGuard {
     process: Child,
     duty: CleanupDuty,
 }
@@ -41,32 +41,30 @@ struct CleanupDuty {
     folders: Vec<PathBuf>,
 }
 
-impl CleanupProcess {
+impl CleanupGuard {
     /// Arguments with which this program runs as the guard ([`run_cleanup_process`]).
     pub const ARGUMENTS: [&str; 2] = ["lab", "guard"];
 
-    /// Starts this program as the guard, with [`CleanupProcess::ARGUMENTS`].
+    /// Starts this program as the guard, with [`CleanupGuard::ARGUMENTS`].
     ///
     /// # Errors
     /// The program cannot be started a second time.
-    pub fn start() -> io::Result<CleanupProcess> {
+    pub fn start() -> io::Result<CleanupGuard> {
         let mut command = Command::new("/proc/self/exe");
-        command
-            .args(CleanupProcess::ARGUMENTS)
-            .stdin(Stdio::piped());
+        command.args(CleanupGuard::ARGUMENTS).stdin(Stdio::piped());
         command.stdout(Stdio::null()).stderr(Stdio::null());
         // Ctrl-C sends a signal to the whole foreground process group. The guard gets its own
         // group, because it must survive the signal.
         let process = command.process_group(0).spawn()?;
         let duty = CleanupDuty::default();
-        Ok(CleanupProcess { process, duty })
+        Ok(CleanupGuard { process, duty })
     }
 
     /// Registers a namespace whose processes the guard ends.
     ///
     /// # Errors
     /// The guard has exited.
-    pub fn end_at_exit(&mut self, namespace: &NetworkNamespace) -> io::Result<()> {
+    pub fn register_namespace(&mut self, namespace: &NetworkNamespace) -> io::Result<()> {
         self.duty.namespaces.push(namespace.inode());
         let (inode, path) = (namespace.inode(), namespace.path());
         self.send_line(format!("{inode} {}", path.display()).as_bytes())
@@ -92,7 +90,7 @@ impl CleanupProcess {
     }
 }
 
-impl Drop for CleanupProcess {
+impl Drop for CleanupGuard {
     fn drop(&mut self) {
         drop(self.process.stdin.take());
         if !self.process.wait().is_ok_and(|status| status.success()) {
@@ -108,7 +106,7 @@ pub fn run_cleanup_process() {
     let (mut input, mut line) = (io::stdin().lock(), Vec::new());
     // Ignores an incomplete line at the end.
     while input.read_until(b'\n', &mut line).is_ok() && line.pop() == Some(b'\n') {
-        match parse_namespace(&line) {
+        match parse_namespace_line(&line) {
             Some((inode, path)) => {
                 duty.namespaces.push(inode);
                 held.extend(File::open(path).ok());
@@ -122,7 +120,7 @@ pub fn run_cleanup_process() {
 }
 
 /// Parses the inode and the path of a namespace. Returns `None` if the line is a folder.
-fn parse_namespace(line: &[u8]) -> Option<(u64, &str)> {
+fn parse_namespace_line(line: &[u8]) -> Option<(u64, &str)> {
     let (inode, path) = std::str::from_utf8(line).ok()?.split_once(' ')?;
     Some((inode.parse().ok()?, path))
 }
@@ -190,10 +188,10 @@ mod tests {
 
     #[test]
     fn namespaces_are_distinguished_from_folders() {
-        let parsed = parse_namespace(b"4026532281 /proc/12/fd/7");
+        let parsed = parse_namespace_line(b"4026532281 /proc/12/fd/7");
         assert_eq!(parsed, Some((4_026_532_281, "/proc/12/fd/7")));
         for folder in ["/tmp/scratch-0", "/tmp/12 /7", "/12", "/tmp/\u{e4} b"] {
-            assert_eq!(parse_namespace(folder.as_bytes()), None, "{folder}");
+            assert_eq!(parse_namespace_line(folder.as_bytes()), None, "{folder}");
         }
     }
 }

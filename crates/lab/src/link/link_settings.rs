@@ -64,8 +64,8 @@ impl LinkShape {
     pub fn from_settings(
         get: &dyn Fn(&str) -> Option<String>,
     ) -> Result<LinkShape, LinkSettingError> {
-        let delay = parse_setting(get, "delay", read_duration)?.unwrap_or_default();
-        let jitter = parse_setting(get, "jitter", read_duration)?.unwrap_or_default();
+        let delay = parse_optional_setting(get, "delay", read_duration)?.unwrap_or_default();
+        let jitter = parse_optional_setting(get, "jitter", read_duration)?.unwrap_or_default();
         if jitter > delay {
             return Err(LinkSettingError {
                 key: "jitter",
@@ -73,16 +73,18 @@ impl LinkShape {
             });
         }
         let down = DirectionShape {
-            rate: parse_setting(get, "rate", parse_rate_or_trace)?.unwrap_or(LinkRate::Unlimited),
+            rate: parse_optional_setting(get, "rate", parse_rate_or_trace)?
+                .unwrap_or(LinkRate::Unlimited),
             delay,
             jitter,
-            queue: parse_setting(get, "queue", parse_queue_size)?.unwrap_or(QueueSize::Bdp(1.0)),
-            loss: parse_setting(get, "loss", parse_loss)?.unwrap_or(LossModel::None),
+            queue: parse_optional_setting(get, "queue", parse_queue_size)?
+                .unwrap_or(QueueSize::Bdp(1.0)),
+            loss: parse_optional_setting(get, "loss", parse_loss)?.unwrap_or(LossModel::None),
         };
         let up = DirectionShape {
-            rate: parse_setting(get, "up-rate", parse_rate_or_trace)?
+            rate: parse_optional_setting(get, "up-rate", parse_rate_or_trace)?
                 .unwrap_or_else(|| down.rate.clone()),
-            loss: parse_setting(get, "up-loss", parse_loss)?.unwrap_or(down.loss),
+            loss: parse_optional_setting(get, "up-loss", parse_loss)?.unwrap_or(down.loss),
             ..down.clone()
         };
         let rated = [&down, &up]
@@ -95,7 +97,7 @@ impl LinkShape {
             });
         }
         let whole = |text: &str| text.parse().map_err(|_| LinkSettingFault::Seed);
-        let seed = parse_setting(get, "seed", whole)?.unwrap_or(1);
+        let seed = parse_optional_setting(get, "seed", whole)?.unwrap_or(1);
         Ok(LinkShape { down, up, seed })
     }
 }
@@ -104,7 +106,7 @@ fn read_duration(text: &str) -> Result<Duration, LinkSettingFault> {
     parse_duration(text).map_err(LinkSettingFault::Duration)
 }
 
-fn parse_setting<T, E: Into<LinkSettingFault>>(
+fn parse_optional_setting<T, E: Into<LinkSettingFault>>(
     get: &dyn Fn(&str) -> Option<String>,
     key: &'static str,
     parse: impl Fn(&str) -> Result<T, E>,

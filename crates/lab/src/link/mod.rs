@@ -5,7 +5,7 @@
 //! packet into a TUN device. The link's thread ([`TunLink`]) reads the packet. The
 //! [`DirectionModel`] decides whether and when the packet arrives. At that time, the thread writes
 //! the packet into the TUN device of the other namespace. [`LatenessPercentiles`] reports how late
-//! the thread was, which limits the accuracy of a measurement. [`CleanupProcess`] ends all processes
+//! the thread was, which limits the accuracy of a measurement. [`CleanupGuard`] ends all processes
 //! in the namespaces when it is dropped or when this process exits.
 //!
 //! `link_shape.rs`, `rate.rs`, `packet_randomness.rs` and `direction_model.rs` are pure computations
@@ -27,7 +27,7 @@ mod tun_link;
 mod unavailable_error;
 mod units;
 
-pub use cleanup_process::{CleanupProcess, run_cleanup_process};
+pub use cleanup_process::{CleanupGuard, run_cleanup_process};
 pub use competing_flow::CompetingFlow;
 pub use direction_model::{DirectionModel, PacketCounts};
 pub use lateness::LatenessPercentiles;

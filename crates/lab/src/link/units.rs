@@ -39,7 +39,7 @@ pub fn parse_rate(text: &str) -> Result<u64, UnitError> {
         .iter()
         .find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)))
         .ok_or(UnitError::LinkRate)?;
-    let bits = parse_positive(number).ok_or(UnitError::LinkRate)? * scale;
+    let bits = parse_non_negative(number).ok_or(UnitError::LinkRate)? * scale;
     if !(1e3..=1e11).contains(&bits) {
         return Err(UnitError::RateRange);
     }
@@ -51,7 +51,7 @@ pub fn parse_rate(text: &str) -> Result<u64, UnitError> {
 /// # Errors
 /// The text is not a percentage from 0 % to 100 %.
 pub fn parse_percentage(text: &str) -> Result<f64, UnitError> {
-    let percent = text.strip_suffix('%').and_then(parse_positive);
+    let percent = text.strip_suffix('%').and_then(parse_non_negative);
     match percent {
         Some(percent) if percent <= 100.0 => Ok(percent / 100.0),
         _ => Err(UnitError::Share),
@@ -79,7 +79,7 @@ pub fn parse_loss(text: &str) -> Result<LossModel, UnitError> {
         });
     }
     if let Some((share, length)) = text.split_once('/') {
-        let length = parse_positive(length).filter(|length| (1.0..=1e6).contains(length));
+        let length = parse_non_negative(length).filter(|length| (1.0..=1e6).contains(length));
         return match (
             parse_percentage(share)?,
             length.ok_or(UnitError::LossModel)?,
@@ -101,7 +101,7 @@ pub fn parse_loss(text: &str) -> Result<LossModel, UnitError> {
 /// The text is not a queue size, or the queue size is outside the supported range.
 pub fn parse_queue_size(text: &str) -> Result<QueueSize, UnitError> {
     if let Some(number) = text.strip_suffix("bdp") {
-        return match parse_positive(number) {
+        return match parse_non_negative(number) {
             Some(multiple) if multiple <= 100.0 => Ok(QueueSize::Bdp(multiple)),
             _ => Err(UnitError::QueueRange),
         };
@@ -112,7 +112,7 @@ pub fn parse_queue_size(text: &str) -> Result<QueueSize, UnitError> {
         .map_err(|_| UnitError::QueueSize)
 }
 
-fn parse_positive(text: &str) -> Option<f64> {
+fn parse_non_negative(text: &str) -> Option<f64> {
     let plain = text.bytes().all(|c| c.is_ascii_digit() || c == b'.');
     text.parse().ok().filter(|_| plain)
 }

@@ -25,7 +25,7 @@ pub fn parse_bounded_json(text: &[u8]) -> Result<Value, NbmpFault> {
             what,
         });
     }
-    let walk = ReadPosition::default();
+    let walk = JsonParserPosition::default();
     let mut from = serde_json::Deserializer::from_slice(text);
     let seed = BoundedJsonSeed {
         walk: &walk,
@@ -40,21 +40,21 @@ pub fn parse_bounded_json(text: &[u8]) -> Result<Value, NbmpFault> {
 }
 
 /// Position of the parser, and the number of values that the parser has read.
-struct ReadPosition {
+struct JsonParserPosition {
     place: RefCell<String>,
     values: Cell<usize>,
 }
 
-impl Default for ReadPosition {
-    fn default() -> ReadPosition {
-        ReadPosition {
+impl Default for JsonParserPosition {
+    fn default() -> JsonParserPosition {
+        JsonParserPosition {
             place: RefCell::new("$".into()),
             values: Cell::new(0),
         }
     }
 }
 
-impl ReadPosition {
+impl JsonParserPosition {
     /// Appends a segment to the path. Returns the previous length of the path, which
     /// `leave_segment` restores.
     fn enter_segment(&self, segment: impl fmt::Display) -> usize {
@@ -70,7 +70,7 @@ impl ReadPosition {
 }
 
 struct BoundedJsonSeed<'a> {
-    walk: &'a ReadPosition,
+    walk: &'a JsonParserPosition,
     depth: usize,
 }
 

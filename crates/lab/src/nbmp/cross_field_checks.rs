@@ -6,7 +6,11 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Checks that `input` or `output` contains media parameters or metadata parameters.
-pub(super) fn check_parameters_present(value: &Value, at: &JsonPath, found: &mut Vec<NbmpFault>) {
+pub(super) fn check_media_or_metadata_present(
+    value: &Value,
+    at: &JsonPath,
+    found: &mut Vec<NbmpFault>,
+) {
     let has = |name| value.get(name).is_some();
     if value.is_object() && !has("media-parameters") && !has("metadata-parameters") {
         found.push(at.fault_here("empty; add media-parameters or metadata-parameters"));
@@ -36,7 +40,11 @@ pub(super) fn check_reporting(value: &Value, at: &JsonPath, found: &mut Vec<Nbmp
 
 /// Checks that minima do not exceed maxima, and that values are plausible in the unit of their
 /// field.
-pub(super) fn check_flow_control(value: &Value, at: &JsonPath, found: &mut Vec<NbmpFault>) {
+pub(super) fn check_delays_and_throughputs(
+    value: &Value,
+    at: &JsonPath,
+    found: &mut Vec<NbmpFault>,
+) {
     let number = |name| value.get(name).and_then(Value::as_u64);
     for [low, high] in [
         ["min-delay", "typical-delay"],
@@ -79,12 +87,17 @@ pub(super) fn check_parameter(value: &Value, at: &JsonPath, found: &mut Vec<Nbmp
     for (n, value) in values.into_iter().flatten().enumerate() {
         let at = at.at("values").element(n).at("restrictions");
         if let Some(restrictions) = value.get("restrictions") {
-            check_restrictions(datatype, restrictions, &at, found);
+            check_restrictions_match_datatype(datatype, restrictions, &at, found);
         }
     }
 }
 
-fn check_restrictions(datatype: &str, value: &Value, at: &JsonPath, found: &mut Vec<NbmpFault>) {
+fn check_restrictions_match_datatype(
+    datatype: &str,
+    value: &Value,
+    at: &JsonPath,
+    found: &mut Vec<NbmpFault>,
+) {
     let fits = match (datatype, value) {
         ("boolean", value) => value.is_boolean(),
         ("string", Value::Array(texts)) if !texts.is_empty() => {
@@ -99,7 +112,9 @@ fn check_restrictions(datatype: &str, value: &Value, at: &JsonPath, found: &mut 
             true
         }
         ("string", _) => false,
-        ("integer" | "number", value) => return check_range(datatype, value, at, found),
+        ("integer" | "number", value) => {
+            return check_range_restriction(datatype, value, at, found);
+        }
         // Accepts any restrictions for arrays, because the standard defines no form for array
         // restrictions.
         _ => true,
@@ -117,7 +132,12 @@ fn check_restrictions(datatype: &str, value: &Value, at: &JsonPath, found: &mut 
     }
 }
 
-fn check_range(datatype: &str, value: &Value, at: &JsonPath, found: &mut Vec<NbmpFault>) {
+fn check_range_restriction(
+    datatype: &str,
+    value: &Value,
+    at: &JsonPath,
+    found: &mut Vec<NbmpFault>,
+) {
     let Some(bounds) = value.as_object() else {
         let what = format!(
             "{}; for datatype {datatype}, write an object of min-value, max-value, increment",
@@ -179,7 +199,7 @@ pub(super) fn check_parameter_ids(value: &Value, at: &JsonPath, found: &mut Vec<
 
 /// Checks that the value of a variable matches its `var-type`, and that `min` does not exceed
 /// `max`.
-pub(super) fn check_variable(value: &Value, at: &JsonPath, found: &mut Vec<NbmpFault>) {
+pub(super) fn check_variable_value(value: &Value, at: &JsonPath, found: &mut Vec<NbmpFault>) {
     let kind = value.get("var-type").and_then(Value::as_str);
     if let (Some(kind), Some(text)) = (kind, value.get("value").and_then(Value::as_str)) {
         let fits = match kind {

@@ -1,6 +1,6 @@
 //! Defines the types of fields as data, and checks documents against these types recursively.
 
-use super::ConformanceLevel;
+use super::ValidationStrictness;
 use super::json_path::{JsonPath, NbmpFault};
 use super::text_syntax_checks::{describe_value, join_names};
 use crate::closest_name::find_closest_name;
@@ -84,7 +84,7 @@ impl FieldShape {
     pub(super) fn check_value(
         &self,
         value: &Value,
-        level: ConformanceLevel,
+        level: ValidationStrictness,
         at: &JsonPath,
         found: &mut Vec<NbmpFault>,
     ) {
@@ -93,7 +93,7 @@ impl FieldShape {
                 return check_members(fields, map, level, at, found);
             }
             (FieldShape::List(shape, min), Value::Array(values)) => {
-                if level == ConformanceLevel::Strict && values.len() < *min {
+                if level == ValidationStrictness::Strict && values.len() < *min {
                     found.push(at.fault_here(format!("empty; add {}", shape.describe_expected())));
                 }
                 let each = values.iter().enumerate();
@@ -113,7 +113,7 @@ impl FieldShape {
             (FieldShape::OneOf(all), Value::String(text)) => all.contains(&text.as_str()),
             (FieldShape::Form(test, _), Value::String(text)) => test(text),
             (FieldShape::StrictForm(test, _), Value::String(text)) => {
-                level == ConformanceLevel::Lenient || test(text)
+                level == ValidationStrictness::Lenient || test(text)
             }
             (FieldShape::IntegerFrom(min), value) => match (value.as_i64(), value.as_u64()) {
                 (Some(number), _) => number >= *min,
@@ -135,14 +135,14 @@ impl FieldShape {
 fn check_members(
     fields: &[DescriptorField],
     map: &Map<String, Value>,
-    level: ConformanceLevel,
+    level: ValidationStrictness,
     at: &JsonPath,
     found: &mut Vec<NbmpFault>,
 ) {
     for field in fields {
         let needed = match field.need {
             FieldNeed::Must => true,
-            FieldNeed::Strict => level == ConformanceLevel::Strict,
+            FieldNeed::Strict => level == ValidationStrictness::Strict,
             FieldNeed::May => false,
         };
         match map.get(field.name) {

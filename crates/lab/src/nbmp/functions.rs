@@ -47,7 +47,7 @@ pub fn describe_function(name: &str, function: &BuiltInFunction) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ConformanceLevel, DescriptionKind, validate_description};
+    use super::super::{DescriptionKind, ValidationStrictness, validate_description};
     use super::*;
     use crate::experiment::built_in_functions;
 
@@ -58,7 +58,7 @@ mod tests {
             let offences = validate_description(
                 &description,
                 DescriptionKind::Function,
-                ConformanceLevel::Strict,
+                ValidationStrictness::Strict,
                 &[],
             );
             assert_eq!(offences, [], "{name}");

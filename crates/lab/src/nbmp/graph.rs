@@ -10,10 +10,10 @@ mod elements;
 
 use super::json_path::{JsonPath, NbmpFault};
 use super::text_syntax_checks::{format_first_names, shorten_text};
-use super::{ConformanceLevel, DescriptionKind};
+use super::{DescriptionKind, ValidationStrictness};
 use elements::{
-    ConnectionEnd, GraphConnection, GraphFunction, StreamNames, descriptor_items, list_connections,
-    list_functions, text_member,
+    ConnectionEnd, GraphConnection, GraphFunction, StreamNames, collect_graph_functions,
+    descriptor_items, list_connections, text_member,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) fn check_graph(
     document: &Value,
     kind: DescriptionKind,
-    level: ConformanceLevel,
+    level: ValidationStrictness,
     known: &[&str],
     found: &mut Vec<NbmpFault>,
 ) {
@@ -32,7 +32,7 @@ pub(super) fn check_graph(
     if kind == DescriptionKind::Function {
         return;
     }
-    let functions = list_functions(document, &root, found);
+    let functions = collect_graph_functions(document, &root, found);
     let connections = list_connections(document, &root, found);
     let graph = WorkflowGraph {
         level,
@@ -76,7 +76,7 @@ impl<'a> ConnectedPorts<'a> {
 }
 
 struct WorkflowGraph<'a> {
-    level: ConformanceLevel,
+    level: ValidationStrictness,
     known: &'a [&'a str],
     /// Whether the description names a repository, which can define functions that are unknown
     /// here.
@@ -127,7 +127,7 @@ impl WorkflowGraph<'_> {
         found: &mut Vec<NbmpFault>,
     ) {
         let Some(instance) = end.instance else {
-            return self.check_stream(end.id, side, at, found);
+            return self.check_stream_exists(end.id, side, at, found);
         };
         let Some(function) = self.functions.get(instance) else {
             if !self.may_be_described_elsewhere(end.id) {
@@ -141,7 +141,7 @@ impl WorkflowGraph<'_> {
             }
             return;
         };
-        if self.level == ConformanceLevel::Strict
+        if self.level == ValidationStrictness::Strict
             && let Some(id) = function.id.filter(|id| *id != end.id)
         {
             let what = format!(
@@ -170,7 +170,13 @@ impl WorkflowGraph<'_> {
 
     /// Checks a connection end that names no instance. In many existing workflows, such an end
     /// names a stream.
-    fn check_stream(&self, id: &str, side: PortSide, at: &JsonPath, found: &mut Vec<NbmpFault>) {
+    fn check_stream_exists(
+        &self,
+        id: &str,
+        side: PortSide,
+        at: &JsonPath,
+        found: &mut Vec<NbmpFault>,
+    ) {
         let streams = match side {
             PortSide::Outputs => &self.streams.inputs,
             PortSide::Inputs => &self.streams.outputs,

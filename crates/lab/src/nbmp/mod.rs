@@ -2,7 +2,7 @@
 //! 23090-8, second edition), with limits on their size.
 //!
 //! [`parse_bounded_json`] parses a text as JSON. [`validate_description`] checks the result against the
-//! standard's field tables (`descriptors.rs`), and checks names, streams and ports (`graph.rs`).
+//! standard's field tables (`descriptor_schema.rs`), and checks names, streams and ports (`graph.rs`).
 //! [`find_unsupported_members`] and [`find_ignored_members`] list the members that the lab does not implement.
 //! Every [`NbmpFault`] has a JSONPath (RFC 9535).
 //!
@@ -11,10 +11,9 @@
 //! forbids.
 
 mod bounded_json;
-mod conformance_level;
 mod convert;
 mod cross_field_checks;
-mod descriptors;
+mod descriptor_schema;
 mod field_shape;
 mod foreign;
 mod functions;
@@ -23,15 +22,16 @@ mod json_path;
 mod text_syntax_checks;
 mod unsupported_features;
 mod validate;
+mod validation_strictness;
 
 pub use bounded_json::{BYTES_MAX, DEPTH_MAX, VALUES_MAX, parse_bounded_json};
-pub use conformance_level::ConformanceLevel;
-pub use convert::{OWN_FUNCTIONS, REPOSITORY, REST, find_json_path, to_experiment, to_workflow};
+pub use convert::{OWN_FUNCTIONS, REPOSITORY, REST, json_path_of_key, to_experiment, to_workflow};
 pub(crate) use foreign::{adapt_workflow, is_foreign_workflow};
 pub use functions::describe_function;
 pub use json_path::NbmpFault;
 pub use unsupported_features::{find_ignored_members, find_unsupported_members};
 pub use validate::{OFFENCES_MAX, validate_description};
+pub use validation_strictness::ValidationStrictness;
 
 /// Kind of a description. Each kind has its own media type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Runs all checks of a description.
 
 use super::json_path::{JsonPath, NbmpFault};
-use super::{ConformanceLevel, DescriptionKind, descriptors, graph};
+use super::{DescriptionKind, ValidationStrictness, descriptor_schema, graph};
 use serde_json::Value;
 
 /// Maximum number of reported faults.
@@ -13,11 +13,11 @@ pub const OFFENCES_MAX: usize = 1000;
 pub fn validate_description(
     document: &Value,
     kind: DescriptionKind,
-    level: ConformanceLevel,
+    level: ValidationStrictness,
     known: &[&str],
 ) -> Vec<NbmpFault> {
     let mut found = Vec::new();
-    descriptors::description_shape(kind).check_value(
+    descriptor_schema::description_shape(kind).check_value(
         document,
         level,
         &JsonPath::root(),

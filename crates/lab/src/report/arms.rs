@@ -1,7 +1,7 @@
 //! Statistics of each arm.
 
+use super::record_index::RecordIndex;
 use super::round_to_digits::round_to_digits;
-use super::runs::RunIndex;
 use super::table::format_interval_or_range;
 use crate::experiment::Arm;
 use serde::{Deserialize, Serialize};
@@ -50,7 +50,7 @@ impl QuantitySummary {
         Some(QuantitySummary {
             n: found.n,
             mean: found.mean,
-            interval: found.interval.map(as_pair),
+            interval: found.interval.map(interval_as_pair),
             median: found.median,
             min: found.min,
             max: found.max,
@@ -78,7 +78,7 @@ impl QuantitySummary {
 }
 
 impl ArmReport {
-    pub(super) fn from_runs(arm: &Arm, runs: &RunIndex<'_>) -> ArmReport {
+    pub(super) fn from_runs(arm: &Arm, runs: &RecordIndex<'_>) -> ArmReport {
         let names: BTreeSet<&String> = runs
             .records_of_arm(arm)
             .flat_map(|(_, r)| r.values.keys())
@@ -95,7 +95,7 @@ impl ArmReport {
     }
 }
 
-pub(super) fn as_pair(interval: ConfidenceInterval) -> [f64; 2] {
+pub(super) fn interval_as_pair(interval: ConfidenceInterval) -> [f64; 2] {
     [interval.low, interval.high]
 }
 

@@ -1,7 +1,7 @@
 //! Evaluates the expectations of a document.
 
-use super::arms::{QuantitySummary, as_pair};
-use super::runs::{RunIndex, arm_from_values, has_all_values};
+use super::arms::{QuantitySummary, interval_as_pair};
+use super::record_index::{RecordIndex, arm_from_values, has_all_values};
 use super::table::format_interval;
 use super::verdict::{ClaimBounds, Verdict};
 use crate::experiment::document::Expectation;
@@ -72,7 +72,7 @@ impl ClaimResult {
 
 /// Evaluates each expectation for all values of the variables that its key `of` does not contain.
 /// An expectation with bounds has a result even if no run measured its quantity.
-pub(super) fn evaluate_claims(plan: &RunPlan, runs: &RunIndex<'_>) -> Vec<ClaimResult> {
+pub(super) fn evaluate_claims(plan: &RunPlan, runs: &RecordIndex<'_>) -> Vec<ClaimResult> {
     let expect = plan.document.expect.iter();
     expect
         .flat_map(|expect| evaluate_expectation(expect.get_ref(), runs))
@@ -80,7 +80,10 @@ pub(super) fn evaluate_claims(plan: &RunPlan, runs: &RunIndex<'_>) -> Vec<ClaimR
 }
 
 /// Evaluates one expectation for all values of the variables that its key `of` does not contain.
-pub(super) fn evaluate_expectation(expect: &Expectation, runs: &RunIndex<'_>) -> Vec<ClaimResult> {
+pub(super) fn evaluate_expectation(
+    expect: &Expectation,
+    runs: &RecordIndex<'_>,
+) -> Vec<ClaimResult> {
     let mut claims = Vec::new();
     let committed = runs.keep_runs_with_claim(&expect.fingerprint());
     let (of, only) = (arm_from_values(&expect.of), arm_from_values(&expect.only));
@@ -100,7 +103,7 @@ pub(super) fn evaluate_expectation(expect: &Expectation, runs: &RunIndex<'_>) ->
 }
 
 /// Returns the result of a claim that no usable run measured.
-fn unmeasured_claim(expect: &Expectation, arm: &Arm, runs: &RunIndex<'_>) -> ClaimResult {
+fn unmeasured_claim(expect: &Expectation, arm: &Arm, runs: &RecordIndex<'_>) -> ClaimResult {
     let has_runs = runs.records_of_arm(arm).next().is_some();
     let because = match has_runs {
         true => "the runs do not contain this claim with these bounds, or not its quantity",
@@ -163,7 +166,7 @@ fn explain_missing_ratio(
 }
 
 /// Evaluates an expectation for one arm. Returns `None` if nothing was measured.
-fn evaluate_claim(expect: &Expectation, arm: &Arm, runs: &RunIndex<'_>) -> Option<ClaimResult> {
+fn evaluate_claim(expect: &Expectation, arm: &Arm, runs: &RecordIndex<'_>) -> Option<ClaimResult> {
     let to = arm_from_values(&expect.to);
     let quantity = expect.quantity.get_ref();
     let (n, value, interval, range, beside) = if to.is_empty() {
@@ -179,7 +182,7 @@ fn evaluate_claim(expect: &Expectation, arm: &Arm, runs: &RunIndex<'_>) -> Optio
         };
         let (n, of_means) = (a.len(), ratio.of_means);
         let beside = ratio.geometric.map(|geometric| [geometric, of_means]);
-        let interval = ratio.interval.map(as_pair);
+        let interval = ratio.interval.map(interval_as_pair);
         (n, ratio.median, interval, ratio.range(), beside)
     };
     let bounds = ClaimBounds::from_expectation(expect);

@@ -1,11 +1,11 @@
 //! Compares several result folders of one experiment. The folders can come from different days or
 //! machines, or from before and after a change.
 
-use super::arms::{QuantitySummary, as_pair, describe_arm};
+use super::arms::{QuantitySummary, describe_arm, interval_as_pair};
 use super::comparison_plots::plot_comparison;
 use super::html::{render_with_plots, write_section};
 use super::markdown::{escape_line, machine_table};
-use super::runs::RunIndex;
+use super::record_index::RecordIndex;
 use super::table::{ReportTable, escape_html, format_interval, format_number};
 use crate::experiment::{Arm, MachineDescription, RunPlan, RunRecord};
 use serde::Serialize;
@@ -76,9 +76,9 @@ pub struct FolderChange {
 impl FolderComparison {
     /// Compares one or more folders.
     pub fn new(folders: &[ResultSet]) -> FolderComparison {
-        let all: Vec<RunIndex<'_>> = folders
+        let all: Vec<RecordIndex<'_>> = folders
             .iter()
-            .map(|f| RunIndex::new(&f.plan, &f.records))
+            .map(|f| RecordIndex::new(&f.plan, &f.records))
             .collect();
         let mut arms: Vec<&Arm> = Vec::new();
         for arm in all.iter().flat_map(|runs| runs.arms()) {
@@ -238,7 +238,7 @@ fn compare_quantity(arm: &Arm, quantity: &str, values: &[Vec<f64>]) -> ComparedQ
 /// value is negative or not finite, or if both contain zero.
 fn change_between(first: &[f64], other: &[f64]) -> Option<FolderChange> {
     let (ratio, interval) = stats::unpaired_ratio(other, first)?;
-    let interval = interval.map(as_pair);
+    let interval = interval.map(interval_as_pair);
     Some(FolderChange {
         ratio,
         interval,

@@ -2,7 +2,7 @@
 
 use super::compare::{ComparedQuantity, FolderComparison};
 use super::plots::{
-    BarGroup, MEDIANS_ABOUT, PANELS_MAX, PanelShape, PlotAxis, PlotPanel, ReportPlot,
+    BarSeries, MEDIANS_ABOUT, PANELS_MAX, PanelContent, PlotAxis, PlotData, PlotPanel,
 };
 use super::quantity_words::{axis_title, describe_quantity_name};
 use super::table::ReportTable;
@@ -12,7 +12,7 @@ use crate::experiment::Arm;
 const LOG_AXIS_RATIO: f64 = 30.0;
 
 /// Draws a panel for each quantity.
-pub(super) fn plot_comparison(comparison: &FolderComparison) -> ReportPlot {
+pub(super) fn plot_comparison(comparison: &FolderComparison) -> PlotData {
     let mut quantities: Vec<&String> = Vec::new();
     for row in &comparison.rows {
         if !quantities.contains(&&row.quantity) {
@@ -24,7 +24,7 @@ pub(super) fn plot_comparison(comparison: &FolderComparison) -> ReportPlot {
         about += &format!(" The table contains {more} more quantities.");
         quantities.truncate(PANELS_MAX);
     }
-    ReportPlot {
+    PlotData {
         title: "Comparison".into(),
         about,
         panels: quantities
@@ -37,14 +37,14 @@ pub(super) fn plot_comparison(comparison: &FolderComparison) -> ReportPlot {
 fn quantity_panel(comparison: &FolderComparison, quantity: &str) -> PlotPanel {
     let of = |row: &&ComparedQuantity| row.quantity == quantity;
     let rows: Vec<&ComparedQuantity> = comparison.rows.iter().filter(of).collect();
-    let group = |(number, folder): (usize, &String)| BarGroup {
+    let group = |(number, folder): (usize, &String)| BarSeries {
         name: folder.clone(),
         values: rows
             .iter()
             .map(|row| median_of_folder(row, number))
             .collect(),
     };
-    let groups: Vec<BarGroup> = comparison.folders.iter().enumerate().map(group).collect();
+    let groups: Vec<BarSeries> = comparison.folders.iter().enumerate().map(group).collect();
     let all = || {
         groups
             .iter()
@@ -55,7 +55,7 @@ fn quantity_panel(comparison: &FolderComparison, quantity: &str) -> PlotPanel {
     let (words, unit) = describe_quantity_name(quantity);
     PlotPanel {
         title: quantity.to_owned(),
-        shape: PanelShape::Bars {
+        shape: PanelContent::Bars {
             y: PlotAxis {
                 label: axis_title(&words, unit.as_deref()),
                 log: least > 0.0 && greatest / least > LOG_AXIS_RATIO,

@@ -2,7 +2,7 @@
 //! library uPlot (MIT license) draws the plots from embedded data.
 
 use super::markdown::machine_table;
-use super::plots::{PanelShape, PlotPanel, ReportPlot};
+use super::plots::{PanelContent, PlotData, PlotPanel};
 use super::svg::draw_single_panel;
 use super::table::{escape_html, format_interval_or_range, format_number};
 use super::{ExperimentReport, FindingOutcome};
@@ -48,20 +48,20 @@ fn render_page(title: &str, body: &str, data: &str) -> String {
 pub(super) fn render_with_plots(
     title: &str,
     above: &str,
-    plots: &[ReportPlot],
+    plots: &[PlotData],
     below: &str,
 ) -> String {
     let mut body = above.to_owned();
     // Writing to a string cannot fail.
-    let _ = write_plots(&mut body, plots);
+    let _ = write_plots_html(&mut body, plots);
     body += below;
-    let shapes = |plot: &ReportPlot| {
+    let shapes = |plot: &PlotData| {
         plot.panels
             .iter()
             .map(|panel| panel.shape.clone())
             .collect()
     };
-    let shapes: Vec<Vec<PanelShape>> = plots.iter().map(shapes).collect();
+    let shapes: Vec<Vec<PanelContent>> = plots.iter().map(shapes).collect();
     render_page(
         title,
         &body,
@@ -123,7 +123,7 @@ impl ExperimentReport {
         }
         let arms = format!(
             "<p>{}</p>{}",
-            escape_html(&ExperimentReport::explain_spread()),
+            escape_html(&ExperimentReport::explain_spread_column()),
             self.arms_table().html()
         );
         write_section(out, "Arms", &arms)?;
@@ -174,17 +174,17 @@ pub(super) fn write_section(out: &mut String, title: &str, inside: &str) -> std:
 }
 
 /// Writes the first panel, and then all other panels in a collapsible section.
-fn write_plots(out: &mut String, plots: &[ReportPlot]) -> std::fmt::Result {
+fn write_plots_html(out: &mut String, plots: &[PlotData]) -> std::fmt::Result {
     let panels = plots.iter().map(|plot| plot.panels.len());
     let more = panels.sum::<usize>().saturating_sub(1);
     let mut rest = String::new();
     for (number, plot) in plots.iter().enumerate() {
         match number {
             0 => {
-                write_plot(out, number, plot, 0..1)?;
-                write_plot(&mut rest, number, plot, 1..plot.panels.len())?;
+                write_plot_html(out, number, plot, 0..1)?;
+                write_plot_html(&mut rest, number, plot, 1..plot.panels.len())?;
             }
-            _ => write_plot(&mut rest, number, plot, 0..plot.panels.len())?,
+            _ => write_plot_html(&mut rest, number, plot, 0..plot.panels.len())?,
         }
     }
     match more {
@@ -195,10 +195,10 @@ fn write_plots(out: &mut String, plots: &[ReportPlot]) -> std::fmt::Result {
 
 /// Writes the panels with the numbers in the range `panels`. Writes nothing if the plot has no such
 /// panel.
-fn write_plot(
+fn write_plot_html(
     out: &mut String,
     number: usize,
-    plot: &ReportPlot,
+    plot: &PlotData,
     panels: std::ops::Range<usize>,
 ) -> std::fmt::Result {
     let shown = plot.panels.iter().enumerate();
@@ -225,13 +225,13 @@ fn write_plot(
             escape_html(&panel.title)
         )?;
         match &panel.shape {
-            PanelShape::Cells {
+            PanelContent::Cells {
                 x,
                 y,
                 columns,
                 rows,
             } => {
-                write_heat_map(out, x, y, columns, rows)?;
+                write_heat_map_html(out, x, y, columns, rows)?;
             }
             _ => writeln!(
                 out,
@@ -266,7 +266,7 @@ fn static_plot(panel: &PlotPanel) -> String {
 }
 
 /// Writes a heat map as a coloured table, which can be copied, printed and read by screen readers.
-fn write_heat_map(
+fn write_heat_map_html(
     out: &mut String,
     x: &str,
     y: &str,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// The JSON form of a number. The number must not be negative infinity, which would become `null`.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(super) enum JsonNumber {
+pub(super) enum FiniteOrInfinite {
     Finite(f64),
     Infinite(InfinityWord),
 }
@@ -24,49 +24,49 @@ pub(super) enum InfinityWord {
 
 /// A value with a JSON form. The value is a number, a pair of numbers, or an optional pair.
 pub(super) trait JsonRepresentable: Copy {
-    type Form: Serialize + DeserializeOwned;
-    fn to_json_form(self) -> Self::Form;
-    fn from_json_form(form: Self::Form) -> Self;
+    type JsonForm: Serialize + DeserializeOwned;
+    fn to_json_form(self) -> Self::JsonForm;
+    fn from_json_form(form: Self::JsonForm) -> Self;
 }
 
 impl JsonRepresentable for f64 {
-    type Form = JsonNumber;
+    type JsonForm = FiniteOrInfinite;
 
-    fn to_json_form(self) -> JsonNumber {
+    fn to_json_form(self) -> FiniteOrInfinite {
         match self == f64::INFINITY {
-            true => JsonNumber::Infinite(InfinityWord::Infinity),
-            false => JsonNumber::Finite(self),
+            true => FiniteOrInfinite::Infinite(InfinityWord::Infinity),
+            false => FiniteOrInfinite::Finite(self),
         }
     }
 
-    fn from_json_form(form: JsonNumber) -> f64 {
+    fn from_json_form(form: FiniteOrInfinite) -> f64 {
         match form {
-            JsonNumber::Finite(number) => number,
-            JsonNumber::Infinite(InfinityWord::Infinity) => f64::INFINITY,
+            FiniteOrInfinite::Finite(number) => number,
+            FiniteOrInfinite::Infinite(InfinityWord::Infinity) => f64::INFINITY,
         }
     }
 }
 
 impl JsonRepresentable for [f64; 2] {
-    type Form = [JsonNumber; 2];
+    type JsonForm = [FiniteOrInfinite; 2];
 
-    fn to_json_form(self) -> [JsonNumber; 2] {
+    fn to_json_form(self) -> [FiniteOrInfinite; 2] {
         self.map(f64::to_json_form)
     }
 
-    fn from_json_form(form: [JsonNumber; 2]) -> [f64; 2] {
+    fn from_json_form(form: [FiniteOrInfinite; 2]) -> [f64; 2] {
         form.map(f64::from_json_form)
     }
 }
 
 impl JsonRepresentable for Option<[f64; 2]> {
-    type Form = Option<[JsonNumber; 2]>;
+    type JsonForm = Option<[FiniteOrInfinite; 2]>;
 
-    fn to_json_form(self) -> Self::Form {
+    fn to_json_form(self) -> Self::JsonForm {
         self.map(JsonRepresentable::to_json_form)
     }
 
-    fn from_json_form(form: Self::Form) -> Self {
+    fn from_json_form(form: Self::JsonForm) -> Self {
         form.map(JsonRepresentable::from_json_form)
     }
 }
@@ -89,7 +89,7 @@ pub(super) fn serialize<T: JsonRepresentable, S: Serializer>(
 pub(super) fn deserialize<'de, T: JsonRepresentable, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
-    T::Form::deserialize(deserializer).map(T::from_json_form)
+    T::JsonForm::deserialize(deserializer).map(T::from_json_form)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::arms::{SPREAD_MAX, describe_arm};
 use super::claims::ClaimResult;
-use super::plots::{PanelShape, ReportPlot};
+use super::plots::{PanelContent, PlotData};
 use super::svg::draw_plot;
 use super::table::{
     ReportTable, format_interval_or_range, format_number, format_percent, format_time,
@@ -67,7 +67,7 @@ impl ExperimentReport {
                 // same figures.
                 let repeated = matches!(
                     panel.shape,
-                    PanelShape::Bars { .. } | PanelShape::Boxes { .. }
+                    PanelContent::Bars { .. } | PanelContent::Boxes { .. }
                 );
                 if !repeated && !panel.table.rows.is_empty() {
                     if !images {
@@ -189,7 +189,7 @@ impl ExperimentReport {
         table
     }
 
-    pub(super) fn explain_spread() -> String {
+    pub(super) fn explain_spread_column() -> String {
         format!(
             "Spread is the standard deviation of the rounds' values divided by their mean. Above {}, an arm is \
              called unstable. The interval is that of the median, by order statistics; it \
@@ -259,7 +259,7 @@ fn claim_row(claim: &ClaimResult) -> Vec<String> {
 }
 
 /// Returns the path of a plot's image, which consists of the number and the title of the plot.
-fn image_path(number: usize, plot: &ReportPlot) -> String {
+fn image_path(number: usize, plot: &PlotData) -> String {
     let mut name = String::new();
     for c in plot.title.chars().take(40) {
         match c.to_ascii_lowercase() {

@@ -9,19 +9,19 @@
 
 mod arms;
 mod claims;
-mod commands;
 mod compare;
 mod comparison_plots;
-mod finding;
+mod experiment_finding;
 mod findings;
 mod html;
-mod index;
 mod json_number;
 mod markdown;
 mod plots;
 mod quantity_words;
+mod record_index;
+mod report_index;
+mod reported_commands;
 mod round_to_digits;
-mod runs;
 mod stored;
 mod svg;
 mod table;
@@ -29,18 +29,18 @@ mod verdict;
 
 pub use arms::{ArmReport, QuantitySummary};
 pub use claims::ClaimResult;
-pub use commands::ReportedCommand;
 pub use compare::{FolderComparison, ResultSet};
-pub use finding::{ExperimentFinding, FindingOutcome};
+pub use experiment_finding::{ExperimentFinding, FindingOutcome};
 pub use findings::{CatalogueError, ClaimCatalogue, Findings, FindingsError};
-pub use index::index_reports;
-pub use plots::ReportPlot;
+pub use plots::PlotData;
+pub use report_index::index_reports;
+pub use reported_commands::ReportedCommand;
 pub use stored::{ReportFileError, read_report};
 pub use table::ReportTable;
 pub use verdict::Verdict;
 
 use crate::experiment::{Arm, MachineDescription, RunPlan, RunRecord};
-use runs::RunIndex;
+use record_index::RecordIndex;
 use serde::{Deserialize, Serialize};
 
 /// Version of the JSON format of reports.
@@ -91,7 +91,7 @@ pub struct ExperimentReport {
     /// Commands of the runs.
     pub commands: Vec<ReportedCommand>,
     /// Plots.
-    pub plots: Vec<ReportPlot>,
+    pub plots: Vec<PlotData>,
     #[serde(skip)]
     text: String,
 }
@@ -119,7 +119,7 @@ impl ExperimentReport {
         machines: Vec<MachineDescription>,
     ) -> ExperimentReport {
         let document = &plan.document;
-        let runs = RunIndex::new(plan, records);
+        let runs = RecordIndex::new(plan, records);
         let counted = || {
             records
                 .iter()
@@ -159,8 +159,8 @@ impl ExperimentReport {
             steal: max_of(|record| record.noise.steal),
             load: max_of(|record| record.noise.load),
             machines,
-            commands: commands::list_commands(plan),
-            plots: plots::draw_plots(plan, &runs),
+            commands: reported_commands::list_commands(plan),
+            plots: plots::build_plots(plan, &runs),
             text: text.to_owned(),
         }
     }

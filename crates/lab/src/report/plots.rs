@@ -6,18 +6,18 @@ mod distributions;
 mod heat_map;
 mod linear_fit;
 mod panel_arms;
+mod plot_data;
 mod plot_requests;
-mod report_plot;
 mod series;
 
 pub(super) use bars::MEDIANS_ABOUT;
-pub use report_plot::ReportPlot;
-pub(super) use report_plot::{
-    BarGroup, CurveJoin, HeatMapCell, HeatMapRow, PanelShape, PlotAxis, PlotCurve, PlotPanel,
+pub use plot_data::PlotData;
+pub(super) use plot_data::{
+    BarSeries, CurveJoin, HeatMapCell, HeatMapRow, PanelContent, PlotAxis, PlotCurve, PlotPanel,
     QuartileBox,
 };
 
-use super::runs::RunIndex;
+use super::record_index::RecordIndex;
 use crate::experiment::RunPlan;
 use crate::experiment::document::PlotKind;
 use plot_requests::PlotRequest;
@@ -27,13 +27,13 @@ pub(super) const PANELS_MAX: usize = 12;
 
 /// Draws the plots that the document requests. If the document requests no plots, draws plots that
 /// suit the measured quantities.
-pub(super) fn draw_plots(plan: &RunPlan, runs: &RunIndex<'_>) -> Vec<ReportPlot> {
+pub(super) fn build_plots(plan: &RunPlan, runs: &RecordIndex<'_>) -> Vec<PlotData> {
     let all = plot_requests::list_plot_requests(plan, runs);
-    let drawn = all.iter().map(|wanted| draw_requested_plot(wanted, runs));
+    let drawn = all.iter().map(|wanted| build_requested_plot(wanted, runs));
     drawn.filter(|drawn| !drawn.panels.is_empty()).collect()
 }
 
-fn draw_requested_plot(wanted: &PlotRequest, runs: &RunIndex<'_>) -> ReportPlot {
+fn build_requested_plot(wanted: &PlotRequest, runs: &RecordIndex<'_>) -> PlotData {
     let (about, mut panels) = match wanted.kind {
         PlotKind::Time => series::time_panels(wanted, runs),
         PlotKind::Ecdf => distributions::ecdf_panels(wanted, runs),
@@ -49,7 +49,7 @@ fn draw_requested_plot(wanted: &PlotRequest, runs: &RunIndex<'_>) -> ReportPlot 
         about += &format!(" {more} more panels are not shown; select them with `where` and `by`.");
         panels.truncate(PANELS_MAX);
     }
-    ReportPlot {
+    PlotData {
         title: wanted.title.clone(),
         about,
         panels,

@@ -26,16 +26,16 @@ pub(super) fn describe_quantity_name(name: &str) -> (String, Option<String>) {
         } else {
             find_unit(per).unwrap_or(per)
         };
-        let (words, unit) = split_unit(counted);
+        let (words, unit) = split_name_and_unit(counted);
         let unit = unit.map_or(format!("per {per}"), |unit| format!("{unit} per {per}"));
         return (words, Some(unit));
     }
-    let (words, unit) = split_unit(name);
+    let (words, unit) = split_name_and_unit(name);
     (words, unit.map(str::to_owned))
 }
 
 /// Splits off the unit at the end of a name. Returns the words before the unit, and the unit.
-fn split_unit(name: &str) -> (String, Option<&'static str>) {
+fn split_name_and_unit(name: &str) -> (String, Option<&'static str>) {
     match name.rsplit_once('-') {
         Some((before, end)) if find_unit(end).is_some() => (name_to_words(before), find_unit(end)),
         _ => (name_to_words(name), None),

@@ -54,7 +54,7 @@ pub(super) fn read_report_as<T: DeserializeOwned>(
                 let invalid = |source| ReportFileError::Json { path, source };
                 return report.map(Some).map_err(invalid);
             }
-            Err(error) if is_missing(&error) => {}
+            Err(error) if is_not_found_error(&error) => {}
             Err(error) => return Err(FileError::new(&path, error).into()),
         }
     }
@@ -63,7 +63,7 @@ pub(super) fn read_report_as<T: DeserializeOwned>(
 
 /// Returns whether the error means that the file does not exist, or that its parent is not a
 /// folder.
-fn is_missing(error: &std::io::Error) -> bool {
+fn is_not_found_error(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 

@@ -3,8 +3,8 @@
 mod axis_scale;
 
 use super::plots::{
-    BarGroup, CurveJoin, HeatMapRow, PanelShape, PlotAxis, PlotCurve, PlotPanel, QuartileBox,
-    ReportPlot,
+    BarSeries, CurveJoin, HeatMapRow, PanelContent, PlotAxis, PlotCurve, PlotData, PlotPanel,
+    QuartileBox,
 };
 use super::table::{escape_html, format_number};
 use axis_scale::{AxisScale, tick_label};
@@ -27,10 +27,10 @@ const HEAD: &str = "<style>text{font:11px sans-serif;fill:#777}.t{font-weight:bo
     .g{stroke:#8884;fill:none}.w{stroke:#777;fill:none}</style>";
 
 /// Returns the image of a plot, with the panels in a grid.
-pub(super) fn draw_plot(plot: &ReportPlot) -> String {
+pub(super) fn draw_plot(plot: &PlotData) -> String {
     let columns = plot.panels.len().clamp(1, COLUMNS);
     let rows: Vec<&[PlotPanel]> = plot.panels.chunks(columns).collect();
-    let heights: Vec<f64> = rows.iter().map(|row| row_height(row)).collect();
+    let heights: Vec<f64> = rows.iter().map(|row| panel_row_height(row)).collect();
     let (width, height) = (columns as f64 * PANEL_WIDTH, heights.iter().sum::<f64>());
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" \
@@ -53,14 +53,14 @@ pub(super) fn draw_plot(plot: &ReportPlot) -> String {
 
 /// Returns the image of a single panel.
 pub(super) fn draw_single_panel(panel: &PlotPanel) -> String {
-    draw_plot(&ReportPlot {
+    draw_plot(&PlotData {
         title: panel.title.clone(),
         about: String::new(),
         panels: vec![panel.clone()],
     })
 }
 
-fn row_height(row: &[PlotPanel]) -> f64 {
+fn panel_row_height(row: &[PlotPanel]) -> f64 {
     let legend_lines = row
         .iter()
         .map(|panel| legend_names(panel).len().div_ceil(2));
@@ -70,7 +70,7 @@ fn row_height(row: &[PlotPanel]) -> f64 {
 
 fn legend_names(panel: &PlotPanel) -> Vec<(&str, &str)> {
     match &panel.shape {
-        PanelShape::Curves { curves, .. } => {
+        PanelContent::Curves { curves, .. } => {
             let named = curves.iter().enumerate();
             let named = named
                 .filter(|(_, curve)| !matches!(curve.join, CurveJoin::Dashes | CurveJoin::Knee));
@@ -78,7 +78,7 @@ fn legend_names(panel: &PlotPanel) -> Vec<(&str, &str)> {
                 .map(|(n, curve)| (colour(curve.colour.unwrap_or(n)), curve.name.as_str()))
                 .collect()
         }
-        PanelShape::Bars { groups, .. } if groups.len() > 1 => {
+        PanelContent::Bars { groups, .. } if groups.len() > 1 => {
             let named = groups.iter().enumerate();
             named
                 .map(|(n, group)| (colour(n), group.name.as_str()))
@@ -89,12 +89,12 @@ fn legend_names(panel: &PlotPanel) -> Vec<(&str, &str)> {
 }
 
 fn draw_panel(out: &mut String, panel: &PlotPanel) -> Result {
-    write_text(out, [LEFT, 14.0], "class=\"t\"", &shorten(&panel.title, 56))?;
+    write_text_element(out, [LEFT, 14.0], "class=\"t\"", &shorten(&panel.title, 56))?;
     match &panel.shape {
-        PanelShape::Curves { x, y, curves } => draw_curves(out, x, y, curves)?,
-        PanelShape::Bars { y, names, groups } => draw_bars(out, y, names, groups)?,
-        PanelShape::Boxes { y, boxes } => draw_boxes(out, y, boxes)?,
-        PanelShape::Cells {
+        PanelContent::Curves { x, y, curves } => draw_curves(out, x, y, curves)?,
+        PanelContent::Bars { y, names, groups } => draw_bars(out, y, names, groups)?,
+        PanelContent::Boxes { y, boxes } => draw_boxes(out, y, boxes)?,
+        PanelContent::Cells {
             x,
             y,
             columns,
@@ -109,7 +109,7 @@ fn draw_panel(out: &mut String, panel: &PlotPanel) -> Result {
             "<rect x=\"{x:.0}\" y=\"{:.0}\" width=\"9\" height=\"9\" fill=\"{colour}\"/>",
             y - 8.0
         )?;
-        write_text(out, [x + 13.0, y], "", &shorten(name, 26))?;
+        write_text_element(out, [x + 13.0, y], "", &shorten(name, 26))?;
     }
     Ok(())
 }
@@ -145,7 +145,7 @@ fn draw_band(out: &mut String, curve: &PlotCurve, [x, y]: [&AxisScale; 2], colou
     writeln!(
         out,
         "<path d=\"{}Z\" fill=\"{colour}\" fill-opacity=\".15\"/>",
-        polyline(&outline)
+        line_path_data(&outline)
     )
 }
 
@@ -159,8 +159,8 @@ fn draw_curve(
     let places = points.filter_map(|[at, value]| Some([x.position(*at)?, y.position(*value)?]));
     let places: Vec<[f64; 2]> = places.collect();
     let (path, style) = match curve.join {
-        CurveJoin::Lines => (polyline(&places), "stroke-width=\"1.5\""),
-        CurveJoin::Dashes => (polyline(&places), "stroke-dasharray=\"5 3\""),
+        CurveJoin::Lines => (line_path_data(&places), "stroke-width=\"1.5\""),
+        CurveJoin::Dashes => (line_path_data(&places), "stroke-dasharray=\"5 3\""),
         CurveJoin::Steps => (step_path_data(&places), "stroke-width=\"1.5\""),
         CurveJoin::Dots => (
             scatter_path_data(&places),
@@ -177,7 +177,7 @@ fn draw_curve(
     )
 }
 
-fn draw_bars(out: &mut String, y: &PlotAxis, names: &[String], groups: &[BarGroup]) -> Result {
+fn draw_bars(out: &mut String, y: &PlotAxis, names: &[String], groups: &[BarSeries]) -> Result {
     let all = groups
         .iter()
         .flat_map(|group| group.values.iter().flatten());
@@ -203,7 +203,7 @@ fn draw_bars(out: &mut String, y: &PlotAxis, names: &[String], groups: &[BarGrou
             )?;
         }
     }
-    write_axis_names(out, names.iter().map(String::as_str), slot)
+    write_category_names(out, names.iter().map(String::as_str), slot)
 }
 
 fn draw_boxes(out: &mut String, y: &PlotAxis, boxes: &[QuartileBox]) -> Result {
@@ -236,7 +236,7 @@ fn draw_boxes(out: &mut String, y: &PlotAxis, boxes: &[QuartileBox]) -> Result {
             colour(n)
         )?;
     }
-    write_axis_names(out, boxes.iter().map(|one| one.name.as_str()), slot)
+    write_category_names(out, boxes.iter().map(|one| one.name.as_str()), slot)
 }
 
 fn draw_heat_map(
@@ -250,7 +250,7 @@ fn draw_heat_map(
     for (n, row) in rows.iter().enumerate() {
         let top = TOP + height * n as f64;
         let baseline = top + height / 2.0 + 4.0;
-        write_text(
+        write_text_element(
             out,
             [LEFT - 4.0, baseline],
             "text-anchor=\"end\"",
@@ -271,7 +271,7 @@ fn draw_heat_map(
                 strength.abs() * 0.8
             )?;
             let middle = [left + slot / 2.0, baseline];
-            write_text(
+            write_text_element(
                 out,
                 middle,
                 "text-anchor=\"middle\"",
@@ -282,9 +282,9 @@ fn draw_heat_map(
     let foot = TOP + height * rows.len() as f64 + 14.0;
     for (n, column) in columns.iter().enumerate() {
         let middle = LEFT + slot * (n as f64 + 0.5);
-        write_text(out, [middle, foot], "text-anchor=\"middle\"", column)?;
+        write_text_element(out, [middle, foot], "text-anchor=\"middle\"", column)?;
     }
-    write_text(out, [LEFT, foot + 14.0], "", &format!("{y} ↓ {x} →"))
+    write_text_element(out, [LEFT, foot + 14.0], "", &format!("{y} ↓ {x} →"))
 }
 
 /// Draws the grid, the ticks and the labels. `x` is `None` for bars and boxes, which have names
@@ -298,7 +298,7 @@ fn draw_axes(
     for (value, place) in y.0.ticks() {
         writeln!(out, "<path class=\"g\" d=\"M{LEFT} {place:.1}H{right}\"/>")?;
         let label = tick_label(value, y.1);
-        write_text(
+        write_text_element(
             out,
             [LEFT - 4.0, place + 4.0],
             "text-anchor=\"end\"",
@@ -309,17 +309,17 @@ fn draw_axes(
         for (value, place) in scale.ticks() {
             writeln!(out, "<path class=\"g\" d=\"M{place:.1} {TOP}V{foot}\"/>")?;
             let label = tick_label(value, axis);
-            write_text(out, [place, foot + 13.0], "text-anchor=\"middle\"", &label)?;
+            write_text_element(out, [place, foot + 13.0], "text-anchor=\"middle\"", &label)?;
         }
         let place = [right, foot + 27.0];
-        write_text(out, place, "text-anchor=\"end\"", &shorten(&axis.label, 56))?;
+        write_text_element(out, place, "text-anchor=\"end\"", &shorten(&axis.label, 56))?;
     }
     let label = shorten(&y.1.label, 34);
     let turned = format!("transform=\"translate(10 {foot}) rotate(-90)\"");
-    write_text(out, [0.0, 0.0], &turned, &label)
+    write_text_element(out, [0.0, 0.0], &turned, &label)
 }
 
-fn write_axis_names<'a>(
+fn write_category_names<'a>(
     out: &mut String,
     names: impl Iterator<Item = &'a str>,
     slot: f64,
@@ -328,12 +328,12 @@ fn write_axis_names<'a>(
         let middle = LEFT + slot * (n as f64 + 0.5);
         let name = shorten(name, (slot / 6.0).max(2.0) as usize);
         let place = [middle, TOP + PLOT_HEIGHT + 13.0];
-        write_text(out, place, "text-anchor=\"middle\"", &name)?;
+        write_text_element(out, place, "text-anchor=\"middle\"", &name)?;
     }
     Ok(())
 }
 
-fn write_text(out: &mut String, [x, y]: [f64; 2], attributes: &str, text: &str) -> Result {
+fn write_text_element(out: &mut String, [x, y]: [f64; 2], attributes: &str, text: &str) -> Result {
     let text = escape_html(text);
     writeln!(
         out,
@@ -352,7 +352,7 @@ fn shorten(text: &str, chars_max: usize) -> String {
     }
 }
 
-fn polyline(places: &[[f64; 2]]) -> String {
+fn line_path_data(places: &[[f64; 2]]) -> String {
     let each = places.iter().map(|[x, y]| format!("{x:.1} {y:.1}"));
     format!("M{}", each.collect::<Vec<_>>().join("L"))
 }
@@ -393,20 +393,20 @@ mod tests {
             ..PlotCurve::default()
         };
         let shapes = [
-            PanelShape::Curves {
+            PanelContent::Curves {
                 x: axis(false),
                 y: axis(true),
                 curves: vec![curve],
             },
-            PanelShape::Bars {
+            PanelContent::Bars {
                 y: axis(false),
                 names: vec!["<a>".into()],
-                groups: vec![BarGroup {
+                groups: vec![BarSeries {
                     name: "g".into(),
                     values: vec![Some([2.0, 1.0, 3.0])],
                 }],
             },
-            PanelShape::Boxes {
+            PanelContent::Boxes {
                 y: axis(true),
                 boxes: vec![QuartileBox {
                     name: "<x>".into(),
@@ -420,7 +420,7 @@ mod tests {
             shape,
             table: ReportTable::default(),
         });
-        let image = draw_plot(&ReportPlot {
+        let image = draw_plot(&PlotData {
             title: "t".into(),
             about: String::new(),
             panels: panels.into(),

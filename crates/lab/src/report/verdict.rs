@@ -1,6 +1,6 @@
 //! Judges a claim by comparing its confidence interval with bounds that were fixed before the run.
 
-use crate::experiment::document::{Expectation, SourceDirection, SourceRange};
+use crate::experiment::document::{Expectation, RatioDirection, SourceRange};
 use serde::{Deserialize, Serialize};
 
 /// The verdict on a claim.
@@ -100,8 +100,8 @@ impl ClaimBounds {
             ClaimBounds::Own(_) => Verdict::Undecided,
             ClaimBounds::Source(SourceRange::Direction(direction), neutral) => {
                 let agrees = match direction {
-                    SourceDirection::More => [low > neutral, high <= neutral],
-                    SourceDirection::Less => [high < neutral, low >= neutral],
+                    RatioDirection::More => [low > neutral, high <= neutral],
+                    RatioDirection::Less => [high < neutral, low >= neutral],
                 };
                 match agrees {
                     [true, _] => Verdict::DirectionOnly,
@@ -232,14 +232,14 @@ mod tests {
             let found = bounds.judge_interval(Some(interval));
             assert_eq!(found, verdict, "{interval:?} {range:?}");
         }
-        let more = ClaimBounds::Source(SourceRange::Direction(SourceDirection::More), 0.0);
+        let more = ClaimBounds::Source(SourceRange::Direction(RatioDirection::More), 0.0);
         assert_eq!(more.judge_interval(Some([0.0, 0.0])), Verdict::Contradicted);
         assert_eq!(more.judge_interval(Some([0.0, 2.0])), Verdict::Undecided);
     }
 
     #[test]
     fn a_source_without_figures_gives_a_direction() {
-        let less = SourceRange::Direction(SourceDirection::Less);
+        let less = SourceRange::Direction(RatioDirection::Less);
         for (interval, verdict) in [
             ([0.2, 0.3], Verdict::DirectionOnly),
             ([1.1, 1.3], Verdict::Contradicted),

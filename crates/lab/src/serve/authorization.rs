@@ -34,7 +34,7 @@ pub(super) fn authorize_request(
     settings: &WorkflowManagerSettings,
 ) -> Result<(), Error> {
     let host = requested_host(head)?;
-    if !is_own_name(&host, &settings.hosts) {
+    if !is_own_host_name(&host, &settings.hosts) {
         let what = format!("unknown host name {host}; allow it with --host, or use an IP address");
         return Err(Error::new_client_error(
             StatusCode::MISDIRECTED_REQUEST,
@@ -81,7 +81,7 @@ fn requested_host(head: &Parts) -> Result<String, Error> {
 
 /// Returns whether `host` is an IP address, `localhost`, or one of `names`. IP addresses are always
 /// accepted, because DNS rebinding needs a name.
-fn is_own_name(host: &str, names: &[String]) -> bool {
+fn is_own_host_name(host: &str, names: &[String]) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
         _ => host,
@@ -114,7 +114,7 @@ mod tests {
             "LOCALHOST:1",
             "Lab.example:9",
         ] {
-            assert!(is_own_name(good, &names), "{good}");
+            assert!(is_own_host_name(good, &names), "{good}");
         }
         for bad in [
             "evil.example",
@@ -123,7 +123,7 @@ mod tests {
             ":80",
             "127.0.0.1.evil.example",
         ] {
-            assert!(!is_own_name(bad, &names), "{bad}");
+            assert!(!is_own_host_name(bad, &names), "{bad}");
         }
     }
 }

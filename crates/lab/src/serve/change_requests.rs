@@ -21,7 +21,7 @@ pub(super) async fn create_workflow(
     head: &Parts,
     body: Incoming,
 ) -> Result<Response<Body>, Error> {
-    let scale = read_scale(head.uri.query().unwrap_or_default())?;
+    let scale = parse_scale_query(head.uri.query().unwrap_or_default())?;
     let body = read_description_body(&head.headers, body, kind).await?;
     run_blocking(move || {
         let made = parse_description(kind, &body).and_then(|description| {
@@ -68,7 +68,7 @@ pub(super) async fn update_workflow(
     head: &Parts,
     body: Incoming,
 ) -> Result<Response<Body>, Error> {
-    let scale = read_scale(head.uri.query().unwrap_or_default())?;
+    let scale = parse_scale_query(head.uri.query().unwrap_or_default())?;
     let body = read_description_body(&head.headers, body, kind).await?;
     run_blocking(move || {
         let key = NbmpResourceKey::new(kind, &id);
@@ -151,7 +151,7 @@ pub(super) async fn remove_workflow(
 }
 
 /// Reads the scale from a query. Accepts `scale=NAME` or an empty query.
-fn read_scale(query: &str) -> Result<Option<String>, Error> {
+fn parse_scale_query(query: &str) -> Result<Option<String>, Error> {
     match query.split_once('=') {
         None if query.is_empty() => Ok(None),
         Some(("scale", name)) => Ok(Some(name.to_owned())),
@@ -212,7 +212,7 @@ fn refusal_response(kind: DescriptionKind, refused: &RefusedDescription) -> Resp
     let mut response = json_response(
         status,
         kind.media_type(),
-        &describe::describe_refusal(refused),
+        &describe::build_refusal_description(refused),
     );
     if let Some(why) = error_response.headers().get(net::headers::ERROR) {
         response

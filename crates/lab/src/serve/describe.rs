@@ -5,7 +5,7 @@ use super::workflow_registry::{WorkflowEntry, WorkflowState};
 use serde_json::{Value, json};
 
 /// Returns the posted description with the workflow's state, acknowledgement and figures.
-pub(super) fn describe_entry(entry: &WorkflowEntry) -> Value {
+pub(super) fn describe_workflow(entry: &WorkflowEntry) -> Value {
     let prepared = &entry.prepared;
     let mut description = prepared.description.clone();
     description["general"]["state"] = entry.state.name().into();
@@ -13,7 +13,7 @@ pub(super) fn describe_entry(entry: &WorkflowEntry) -> Value {
         [] => json!({"status": "fulfilled"}),
         partial => json!({"status": "partially-fulfilled", "partial": partial}),
     };
-    let mut variables = list_run_variables(entry);
+    let mut variables = figures_as_nbmp_variables(entry);
     let posted = description
         .pointer("/monitoring/variable")
         .and_then(Value::as_array);
@@ -24,7 +24,7 @@ pub(super) fn describe_entry(entry: &WorkflowEntry) -> Value {
 }
 
 /// Returns the figures of a workflow's runs as NBMP variables.
-pub(super) fn list_run_variables(entry: &WorkflowEntry) -> Vec<Value> {
+pub(super) fn figures_as_nbmp_variables(entry: &WorkflowEntry) -> Vec<Value> {
     let figures = &entry.figures;
     let integer_variable = |name: &str, definition: &str, value: usize| {
         json!({
@@ -62,7 +62,7 @@ pub(super) fn list_run_variables(entry: &WorkflowEntry) -> Vec<Value> {
 }
 
 /// Returns a refused description with the paths of its faults.
-pub(super) fn describe_refusal(refused: &RefusedDescription) -> Value {
+pub(super) fn build_refusal_description(refused: &RefusedDescription) -> Value {
     let mut description = match &refused.description {
         Value::Object(map) => Value::Object(map.clone()),
         _ => json!({}),

@@ -14,7 +14,7 @@ pub(super) fn discover_functions(query: &str) -> Result<Response<Body>, Error> {
         .split('&')
         .filter_map(|part| part.split_once('='))
         .collect();
-    function_response(|name, function| {
+    matching_functions_response(|name, function| {
         wanted.iter().all(|(key, value)| match *key {
             "id" | "name" => name == *value,
             "keyword" | "keywords" => {
@@ -30,10 +30,10 @@ pub(super) fn discover_group(query: &str) -> Result<Response<Body>, Error> {
     let group = query
         .split('&')
         .find_map(|part| part.strip_prefix("groupId="));
-    function_response(|_, function| group == Some(function.group.as_str()))
+    matching_functions_response(|_, function| group == Some(function.group.as_str()))
 }
 
-fn function_response(
+fn matching_functions_response(
     fits: impl Fn(&str, &BuiltInFunction) -> bool,
 ) -> Result<Response<Body>, Error> {
     let found = built_in_functions()

@@ -30,7 +30,7 @@ pub(crate) use settings::WorkflowManagerSettings;
 
 use manager::WorkflowManager;
 use net::lifecycle::MAIN;
-use net::{FatalError, Limits, ListenOptions, RunningProgram, Server, Shutdown};
+use net::{FatalError, Limits, RunningProgram, Server, ServerOptions, Shutdown};
 use std::sync::Arc;
 use workflow_registry::WorkflowRegistry;
 
@@ -47,14 +47,14 @@ pub(crate) fn start_manager(
     settings: WorkflowManagerSettings,
     shutdown: Shutdown,
 ) -> Result<RunningProgram, FatalError> {
-    let listen = ListenOptions {
+    let listen = ServerOptions {
         addresses: settings.listen.clone(),
         workers: 1,
         limits: Limits {
             connections_max: CONNECTIONS_MAX,
             ..Limits::default()
         },
-        ..ListenOptions::default()
+        ..ServerOptions::default()
     };
     let server = Server::bind(listen).map_err(FatalError::cannot("--listen"))?;
     authorization::require_token_unless_loopback(&settings, server.addresses())?;

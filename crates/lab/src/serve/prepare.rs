@@ -6,8 +6,8 @@ use super::settings::WorkflowManagerSettings;
 use crate::document_format::{ParsedDocument, known_functions};
 use crate::experiment::RunPlan;
 use crate::nbmp::{
-    ConformanceLevel, DescriptionKind, NbmpFault, find_ignored_members, find_unsupported_members,
-    parse_bounded_json, validate_description,
+    DescriptionKind, NbmpFault, ValidationStrictness, find_ignored_members,
+    find_unsupported_members, parse_bounded_json, validate_description,
 };
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ pub(super) fn parse_description(
     let mut offences = validate_description(
         &description,
         kind,
-        ConformanceLevel::Lenient,
+        ValidationStrictness::Lenient,
         &known_functions(),
     );
     let id = description.pointer("/general/id").and_then(Value::as_str);
@@ -95,7 +95,7 @@ pub(super) fn prepare_workflow(
         offences,
     };
     let workflow = match kind {
-        DescriptionKind::Task => workflow_of_task(&description),
+        DescriptionKind::Task => task_to_workflow(&description),
         _ => description.clone(),
     };
     let report = read_reporting_target(&description, &settings.report_to);
@@ -137,12 +137,12 @@ pub(super) fn prepare_workflow(
     })
 }
 
-/// JSONPath of a task's members in the workflow that [`workflow_of_task`] builds.
+/// JSONPath of a task's members in the workflow that [`task_to_workflow`] builds.
 const TASK_PREFIX: &str = "$.processing['function-restrictions'][0]";
 
 /// Converts a task to a workflow with one measuring function. The task's parameters configure this
 /// function, and the task's variables are the quantities that the function measures.
-fn workflow_of_task(task: &Value) -> Value {
+fn task_to_workflow(task: &Value) -> Value {
     let general = task.get("general").cloned().unwrap_or_default();
     let text = |name: &str| {
         general

@@ -60,7 +60,7 @@ fn format_report(id: &str, report_type: Option<&str>, entry: &WorkflowEntry) -> 
         .unwrap_or_default();
     json!({
         "id": id, "state": entry.state.name(), "unix_s": now.as_secs_f64(),
-        "report-type": report_type, "variable": describe::list_run_variables(entry),
+        "report-type": report_type, "variable": describe::figures_as_nbmp_variables(entry),
     })
     .to_string()
 }

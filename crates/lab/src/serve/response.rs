@@ -33,7 +33,7 @@ pub(super) fn registry_error(error: RegistryError, id: &str) -> Error {
         }
         RegistryError::AtCapacity => {
             let what = "the limit of workflows is reached; DELETE some";
-            Error::new_client_error(StatusCode::SERVICE_UNAVAILABLE, what).with_retry(true)
+            Error::new_client_error(StatusCode::SERVICE_UNAVAILABLE, what).with_retryable(true)
         }
     }
 }
@@ -42,7 +42,7 @@ pub(super) fn workflow_response(status: StatusCode, entry: &WorkflowEntry) -> Re
     json_response(
         status,
         entry.prepared.kind.media_type(),
-        &describe::describe_entry(entry),
+        &describe::describe_workflow(entry),
     )
 }
 

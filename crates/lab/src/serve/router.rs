@@ -122,7 +122,7 @@ async fn dispatch_request(
             let all = manager
                 .registry
                 .list_workflows_or_tasks(kind == DescriptionKind::Task);
-            let all: Vec<Value> = all.iter().map(describe::describe_entry).collect();
+            let all: Vec<Value> = all.iter().map(describe::describe_workflow).collect();
             Ok(json_response(
                 StatusCode::OK,
                 "application/json",

@@ -168,7 +168,7 @@ impl WorkflowRegistry {
         &self,
         key: &NbmpResourceKey,
     ) -> Result<WorkflowEntry, RegistryError> {
-        let inner = self.wait_until_stopped(key)?;
+        let inner = self.stop_and_wait(key)?;
         inner
             .entries
             .get(key)
@@ -178,7 +178,7 @@ impl WorkflowRegistry {
 
     /// Stops a workflow, and waits until it is neither running nor queued. If the workflow is
     /// restarted meanwhile, stops it again. Returns the locked state.
-    fn wait_until_stopped(
+    fn stop_and_wait(
         &self,
         key: &NbmpResourceKey,
     ) -> Result<MutexGuard<'_, RegistryState>, RegistryError> {
@@ -242,7 +242,7 @@ impl WorkflowRegistry {
         key: &NbmpResourceKey,
         clear: impl FnOnce(),
     ) -> Result<WorkflowEntry, RegistryError> {
-        let mut inner = self.wait_until_stopped(key)?;
+        let mut inner = self.stop_and_wait(key)?;
         let mut entry = inner.entries.remove(key).ok_or(RegistryError::NotFound)?;
         clear();
         entry.state = WorkflowState::Destroyed;

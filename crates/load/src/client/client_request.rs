@@ -76,7 +76,7 @@ impl ClientRequest {
 
 /// Whether a connection has served an earlier request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ConnectionReuse {
+pub enum ConnectionFreshness {
     /// The connection was opened for this request.
     New,
     /// The connection was in the pool. An HTTP/2 connection in the pool can have other requests in
@@ -114,7 +114,7 @@ pub struct RequestOutcome {
     /// Number of redirects followed.
     pub redirects: u32,
     /// Whether the connection was new or reused; `None` if the request got no connection.
-    pub connection: Option<ConnectionReuse>,
+    pub connection: Option<ConnectionFreshness>,
 }
 
 impl RequestOutcome {

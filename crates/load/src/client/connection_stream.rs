@@ -98,7 +98,7 @@ impl ConnectionStream {
     ) -> Poll<io::Result<()>> {
         while let Some(rest) = bytes.get(*done..).filter(|rest| !rest.is_empty()) {
             let sent = match self {
-                ConnectionStream::Plain(socket) => ready!(poll_transmit(socket, cx, rest))?,
+                ConnectionStream::Plain(socket) => ready!(poll_send_tcp(socket, cx, rest))?,
                 ConnectionStream::Tls(stream) => {
                     ready!(Pin::new(stream.as_mut()).poll_write(cx, rest))?
                 }
@@ -147,7 +147,7 @@ fn poll_recv(
 }
 
 /// Sends as many bytes as the socket accepts.
-fn poll_transmit(
+fn poll_send_tcp(
     socket: &TcpStream,
     cx: &mut Context<'_>,
     bytes: &[u8],

@@ -37,14 +37,14 @@ pub struct ConnectionCounts {
 
 impl ConnectionCounts {
     /// Returns the number of connections opened.
-    pub fn opened(&self) -> u64 {
+    pub fn opened_total(&self) -> u64 {
         self.opened.load(Ordering::Relaxed)
     }
 
     /// Returns the number of open connections.
     pub fn open_count(&self) -> u64 {
         let closed = self.closed.load(Ordering::Relaxed);
-        self.opened().saturating_sub(closed)
+        self.opened_total().saturating_sub(closed)
     }
 }
 
@@ -176,7 +176,7 @@ impl Dialer {
         let mut last = RequestFailure::from(FailureKind::Dns);
         for number in 0..addresses.len() {
             let address = addresses[(turn + number) % addresses.len()];
-            match self.connect_to_address(address, turn).await {
+            match self.connect_tcp_to_address(address, turn).await {
                 Ok(socket) => return Ok(socket),
                 Err(error) => last = RequestFailure::from(error),
             }
@@ -184,7 +184,7 @@ impl Dialer {
         Err(last)
     }
 
-    async fn connect_to_address(
+    async fn connect_tcp_to_address(
         &self,
         address: SocketAddr,
         turn: usize,

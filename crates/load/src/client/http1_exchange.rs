@@ -260,7 +260,7 @@ impl ResponseReader {
         sink: &mut impl ResponseSink,
     ) -> Result<(), RequestFailure> {
         if let Some(head) = &mut self.head {
-            let (used, body) = decode_body(&mut head.body, bytes, sink)?;
+            let (used, body) = pass_body_to_sink(&mut head.body, bytes, sink)?;
             self.body_bytes += body;
             sink.on_progress(body);
             self.surplus = used < bytes.len();
@@ -321,7 +321,7 @@ impl ResponseReader {
 
 /// Passes received body bytes to the sink. Returns the number of received bytes that belong to the
 /// response, and the number of body bytes among them.
-fn decode_body(
+fn pass_body_to_sink(
     body: &mut BodyDecoder,
     received: &[u8],
     sink: &mut impl ResponseSink,

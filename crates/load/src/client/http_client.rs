@@ -2,8 +2,8 @@
 
 use super::http1_exchange::{self, DefaultHeaders, EncodedRequest, ExchangeResponse};
 use super::{
-    BodyDigest, ClientConnection, ClientRequest, ConnectionReuse, Dialer, FailureKind, MemorySink,
-    RequestFailure, RequestOutcome, http2_exchange,
+    BodyDigest, ClientConnection, ClientRequest, ConnectionFreshness, Dialer, FailureKind,
+    MemorySink, RequestFailure, RequestOutcome, http2_exchange,
 };
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -121,7 +121,7 @@ impl HttpClient {
     ) -> Result<ExchangeResponse, RequestFailure> {
         let url = outcome.url.clone();
         if let Some(link) = self.take_idle(&url.origin()) {
-            outcome.connection = Some(ConnectionReuse::Reused);
+            outcome.connection = Some(ConnectionFreshness::Reused);
             match self
                 .send_and_receive(link, method, request, outcome, sink)
                 .await
@@ -132,7 +132,7 @@ impl HttpClient {
         }
         outcome.connection = None;
         let link = self.dialer.connect_to_host(&url).await?;
-        outcome.connection = Some(ConnectionReuse::New);
+        outcome.connection = Some(ConnectionFreshness::New);
         self.send_and_receive(link, method, request, outcome, sink)
             .await
     }

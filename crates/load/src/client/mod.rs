@@ -23,7 +23,7 @@ mod tls_setup;
 mod transfer_progress;
 
 pub use body_check::{BodyCheck, BodyDigest};
-pub use client_request::{ClientRequest, ConnectionReuse, RequestOutcome};
+pub use client_request::{ClientRequest, ConnectionFreshness, RequestOutcome};
 pub use client_settings::{ClientSettings, HttpVersion};
 pub use dialer::{ConnectionCounts, Dialer};
 pub use failure_kind::{FailureKind, RequestFailure};

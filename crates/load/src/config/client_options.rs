@@ -80,7 +80,7 @@ pub fn read_client_settings(layers: &SettingLayers) -> Result<ClientSettings, Us
         version: parse_setting(layers, "http", parse_http_version)?.unwrap_or_default(),
         keep_alive: parse_setting(layers, "keep-alive", parse_yes_no)?.unwrap_or(true),
         sources: sources.collect::<Result<_, _>>()?,
-        lookup_once: parse_setting(layers, "dns", parse_lookup_once)?.unwrap_or(true),
+        lookup_once: parse_setting(layers, "dns", parse_dns_lookup)?.unwrap_or(true),
         authorities,
         insecure: parse_setting(layers, "insecure", parse_switch)?.unwrap_or(false),
         connect_timeout: time("connect-timeout", default.connect_timeout)?,
@@ -100,6 +100,6 @@ fn parse_http_version(text: &str) -> Result<HttpVersion, InvalidChoice> {
     }
 }
 
-fn parse_lookup_once(text: &str) -> Result<bool, InvalidChoice> {
+fn parse_dns_lookup(text: &str) -> Result<bool, InvalidChoice> {
     parse_choice(text, &[("once", true), ("each", false)])
 }

@@ -1,7 +1,7 @@
 //! Runs the commands that generate load.
 
 use super::setting_values::parse_setting;
-use super::standard_output::print_out;
+use super::stdout_printing::print_out;
 use super::{CommandError, read_expectations, report_result};
 use crate::report::Expectation;
 use crate::result::RunResult;
@@ -10,7 +10,7 @@ use net::config::{Setting, SettingLayers, UsageError, parse_count};
 use std::process::ExitCode;
 
 /// The settings and arguments of a command that generates load.
-pub(super) struct RunInput {
+pub(super) struct LoadCommandInput {
     pub(super) layers: SettingLayers,
     expected: Vec<Expectation>,
     /// The targets or manifests, as the user typed them.
@@ -23,7 +23,7 @@ pub(super) fn run_and_report(
     settings: &'static [&'static [Setting]],
     flags: &ArgMatches,
     targets: &str,
-    generate: impl FnOnce(&RunInput) -> Result<Option<RunResult>, CommandError>,
+    generate: impl FnOnce(&LoadCommandInput) -> Result<Option<RunResult>, CommandError>,
 ) -> Result<ExitCode, CommandError> {
     let layers = SettingLayers::read_settings(settings, &[], flags)?;
     if layers.print {
@@ -31,7 +31,7 @@ pub(super) fn run_and_report(
         return Ok(ExitCode::SUCCESS);
     }
     let targets = flags.get_many(targets).into_iter().flatten().cloned();
-    let input = RunInput {
+    let input = LoadCommandInput {
         expected: read_expectations(&layers)?,
         targets: targets.collect(),
         layers,

@@ -5,7 +5,7 @@ use crate::rate::RunMetrics;
 use net::body::Incoming;
 use net::config::{SettingLayers, UsageError};
 use net::metrics::Metrics;
-use net::{Body, Conn, Error, Limits, ListenOptions, Server, Shutdown};
+use net::{Body, Conn, Error, Limits, Server, ServerOptions, Shutdown};
 use std::future::{Ready, ready};
 use std::io;
 use std::thread::JoinHandle;
@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 const CONNECTIONS_MAX: usize = 64;
 
 /// The open metrics port. Dropping this value closes the port.
-pub(super) struct MetricsPort {
+pub(super) struct MetricsServer {
     pub(super) metrics: RunMetrics,
     shutdown: Shutdown,
     thread: Option<JoinHandle<io::Result<()>>>,
@@ -27,21 +27,21 @@ pub(super) struct MetricsPort {
 /// The address cannot be used, or no thread can be started.
 pub(super) fn open_metrics_port(
     layers: &SettingLayers,
-) -> Result<Option<MetricsPort>, CommandError> {
+) -> Result<Option<MetricsServer>, CommandError> {
     let Some(address) = layers
         .setting_text("metrics")
         .filter(|address| !address.is_empty())
     else {
         return Ok(None);
     };
-    let listen = ListenOptions {
+    let listen = ServerOptions {
         addresses: vec![address.to_owned()],
         workers: 1,
         limits: Limits {
             connections_max: CONNECTIONS_MAX,
             ..Limits::default()
         },
-        ..ListenOptions::default()
+        ..ServerOptions::default()
     };
     let server = Server::bind(listen).map_err(|error| {
         let cause = net::describe_io_error(&error);
@@ -59,7 +59,7 @@ pub(super) fn open_metrics_port(
         .name("metrics".into())
         .spawn(move || server.run(|_| metrics_handler(registry.clone()), ending))
         .map_err(CommandError::StartRuntime)?;
-    Ok(Some(MetricsPort {
+    Ok(Some(MetricsServer {
         metrics,
         shutdown,
         thread: Some(thread),
@@ -81,7 +81,7 @@ fn metrics_handler(
     }
 }
 
-impl Drop for MetricsPort {
+impl Drop for MetricsServer {
     fn drop(&mut self) {
         self.shutdown.stop();
         if let Some(thread) = self.thread.take() {

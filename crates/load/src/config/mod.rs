@@ -10,7 +10,7 @@ mod rate_command;
 mod recorded_targets;
 mod report_commands;
 mod setting_values;
-mod standard_output;
+mod stdout_printing;
 mod stop_signal;
 
 use clap::{ArgMatches, Command};
@@ -29,7 +29,7 @@ pub fn command() -> Command {
         .arg_required_else_help(true)
         .subcommand(rate_command::command())
         .subcommand(players_command::command())
-        .subcommand(report_commands::report_command())
+        .subcommand(report_commands::define_report_command())
         .subcommand(report_commands::compare_command())
 }
 

@@ -1,7 +1,7 @@
 //! Output files and expectations of a run.
 
 use super::CommandError;
-use super::standard_output::print_out;
+use super::stdout_printing::print_out;
 use crate::report::{Expectation, ExpectationError, html_report, text_summary};
 use crate::result::{HdrLogWriter, RecordWriter, RunFacts, RunOutputs, RunResult, create_output};
 use net::config::{Setting, SettingLayers, UsageError};

@@ -1,6 +1,6 @@
 //! `headwater load players`.
 
-use super::load_run::{RunInput, read_seed, read_threads, run_and_report};
+use super::load_run::{LoadCommandInput, read_seed, read_threads, run_and_report};
 use super::setting_values::{parse_choice, parse_setting, parse_url};
 use super::stop_signal::stop_on_ctrl_c;
 use super::{CLIENT, CommandError, OUTPUTS, open_outputs, read_client_settings};
@@ -10,16 +10,17 @@ use crate::players::player_presets::PlayerPreset;
 use crate::players::population::{
     AbrSetting, Population, ViewerArrivals, WatchTime, viewer_options,
 };
+use crate::players::progress_lines::format_progress;
 use crate::players::range_consumer::ConsumerSettings;
 use crate::players::text_choice::TextPreference;
 use crate::players::title_ladder::AudioPreference;
 use crate::players::viewer::PlaybackSettings;
-use crate::players::viewer_progress::format_progress;
 use crate::report::live_progress::LiveProgress;
 use crate::result::{RunFacts, RunResult};
 use clap::{Arg, ArgMatches, Command};
 use net::config::{
-    Setting, SettingLayers, UsageError, parse_bytes, parse_count, parse_duration, setting_flags,
+    Setting, SettingLayers, UsageError, build_program_args, parse_bytes, parse_count,
+    parse_duration,
 };
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -186,15 +187,15 @@ pub(super) fn command() -> Command {
         .about("Emulate viewers and measure their quality of experience")
         .after_help(AFTER)
         .arg(manifests)
-        .args(setting_flags(SETTINGS))
+        .args(build_program_args(SETTINGS))
 }
 
 /// Runs the command.
 pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
-    run_and_report(SETTINGS, flags, "manifest", play_population)
+    run_and_report(SETTINGS, flags, "manifest", run_players)
 }
 
-fn play_population(input: &RunInput) -> Result<Option<RunResult>, CommandError> {
+fn run_players(input: &LoadCommandInput) -> Result<Option<RunResult>, CommandError> {
     let plan = read_plan(&input.layers, &input.targets)?;
     let mut facts = RunFacts {
         offered: plan.offered.clone(),
@@ -251,7 +252,7 @@ fn read_plan(layers: &SettingLayers, words: &[String]) -> Result<ViewerRunPlan, 
     if titles.is_empty() {
         return Err(UsageError("no manifest; name at least one".into()).into());
     }
-    let places = arrivals.first_arrivals().len();
+    let places = arrivals.place_start_times().len();
     Ok(ViewerRunPlan {
         population: read_population(layers, titles, preset)?,
         offered: format!(

@@ -1,6 +1,6 @@
 //! `headwater load rate`.
 
-use super::load_run::{RunInput, read_seed, read_threads, run_and_report};
+use super::load_run::{LoadCommandInput, read_seed, read_threads, run_and_report};
 use super::metrics_port::open_metrics_port;
 use super::recorded_targets::read_recorded_targets;
 use super::setting_values::{InvalidChoice, parse_choice, parse_setting, parse_url};
@@ -8,7 +8,7 @@ use super::stop_signal::stop_on_ctrl_c;
 use super::{CLIENT, CommandError, OUTPUTS, open_outputs, read_client_settings};
 use crate::client::{BodyCheck, ClientRequest, Dialer, HttpClient, Url};
 use crate::rate::manifest_targets::{self, SegmentWeighting};
-use crate::rate::replay_schedule::{parse_speed, schedule_replay};
+use crate::rate::replay_schedule::{parse_replay_speed, schedule_replay};
 use crate::rate::vegeta_format;
 use crate::rate::{
     ArrivalSpacing, RandomRanges, RateProfile, RateRunPlan, RequestKind, RequestTarget,
@@ -18,7 +18,8 @@ use crate::report::live_progress::{LiveProgress, format_progress};
 use crate::result::{RunFacts, RunResult};
 use clap::{Arg, ArgMatches, Command};
 use net::config::{
-    Setting, SettingLayers, UsageError, parse_bytes, parse_count, parse_duration, setting_flags,
+    Setting, SettingLayers, UsageError, build_program_args, parse_bytes, parse_count,
+    parse_duration,
 };
 use std::fmt::Display;
 use std::process::ExitCode;
@@ -171,7 +172,7 @@ pub(super) fn command() -> Command {
         .about("Send requests at a given rate, however slow the server is, and measure latency")
         .after_help(AFTER)
         .arg(targets)
-        .args(setting_flags(SETTINGS))
+        .args(build_program_args(SETTINGS))
 }
 
 /// Runs the command.
@@ -179,10 +180,10 @@ pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> 
     run_and_report(SETTINGS, flags, "target", run_load)
 }
 
-fn run_load(input: &RunInput) -> Result<Option<RunResult>, CommandError> {
+fn run_load(input: &LoadCommandInput) -> Result<Option<RunResult>, CommandError> {
     let mut plan = read_plan(&input.layers, &input.targets)?;
     if let Some(path) = input.layers.setting_text("write-targets") {
-        let text = vegeta_format::format_requests(&plan.targets);
+        let text = vegeta_format::format_vegeta_json(&plan.targets);
         let written = match path {
             "-" => std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes()),
             path => std::fs::write(path, text),
@@ -250,7 +251,7 @@ fn read_plan(layers: &SettingLayers, words: &[String]) -> Result<RateRunPlan, Co
     let profile = match given {
         Some(profile) => profile,
         None => {
-            let speed = parse_setting(layers, "speed", parse_speed)?.unwrap_or(1.0);
+            let speed = parse_setting(layers, "speed", parse_replay_speed)?.unwrap_or(1.0);
             schedule_replay(&mut targets, speed, duration_s)
                 .map_err(|error| UsageError(format!("--rate {offered}: {error}")))?
         }

@@ -1,13 +1,13 @@
 //! `headwater load report` and `headwater load compare`.
 
 use super::output_options::write_output;
-use super::standard_output::print_out;
+use super::stdout_printing::print_out;
 use super::{CommandError, OUTPUTS, read_expectations, report_result};
 use crate::report::paired_comparison::RunComparison;
 use crate::report::{html_report, result_files};
 use crate::result::RunResult;
 use clap::{Arg, ArgMatches, Command};
-use net::config::{Setting, SettingLayers, UsageError, setting_flags};
+use net::config::{Setting, SettingLayers, UsageError, build_program_args};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -31,12 +31,12 @@ Example:
   headwater load compare --name-a nginx --a nginx-*.json --name-b headwater --b ours-*.json \\
       --html compare.html";
 
-pub(super) fn report_command() -> Command {
+pub(super) fn define_report_command() -> Command {
     Command::new("report")
         .about("Report on one finished run, or on several merged")
         .after_help(AFTER_REPORT)
         .arg(files_argument("file", "FILE", "Result files of runs"))
-        .args(setting_flags(REPORT))
+        .args(build_program_args(REPORT))
 }
 
 pub(super) fn compare_command() -> Command {

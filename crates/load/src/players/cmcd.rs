@@ -18,7 +18,7 @@ pub fn attach_cmcd_report(report: &CmcdReport, url: &mut Url) -> Vec<(&'static s
 
 /// Returns the path of `to` relative to `from`. Returns `None` if the origins differ, if the path
 /// is empty, or if the path contains bytes that a quoted string must not contain.
-pub fn relative_path(from: &Url, to: &Url) -> Option<String> {
+pub fn relative_url(from: &Url, to: &Url) -> Option<String> {
     let path = from.make_relative(to)?;
     let clean = path
         .bytes()
@@ -33,7 +33,7 @@ mod tests {
     #[test]
     fn only_quotable_paths_are_relative() {
         let from = Url::parse("http://o.test/v/1.m4s?x=y").unwrap();
-        let to = |text: &str| relative_path(&from, &Url::parse(text).unwrap());
+        let to = |text: &str| relative_url(&from, &Url::parse(text).unwrap());
         assert_eq!(to("http://o.test/v/2.m4s").as_deref(), Some("2.m4s"));
         assert_eq!(to("http://o.test/a/2.m4s").as_deref(), Some("../a/2.m4s"));
         assert_eq!(to("http://p.test/v/2.m4s"), None);

@@ -16,13 +16,13 @@ pub mod player_interface;
 pub mod player_presets;
 pub mod population;
 pub mod population_report;
+pub mod progress_lines;
 pub mod qoe;
 pub mod range_consumer;
 pub mod sequence_worker;
 pub mod text_choice;
 pub mod title_ladder;
 pub mod viewer;
-pub mod viewer_progress;
 
 pub use player_interface::{
     FetchProgress, FetchPurpose, FetchResult, MediaFetch, ParsedDocument, Player, PlayerAction,

@@ -107,7 +107,7 @@ impl RangeConsumer {
     }
 
     /// Returns whether the consumer is playing, and how many microseconds of media are buffered.
-    pub fn playing_and_buffered(&self) -> (bool, Micros) {
+    pub fn playback_status(&self) -> (bool, Micros) {
         (self.playing, self.buffered_us())
     }
 

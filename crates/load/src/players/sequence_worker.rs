@@ -9,7 +9,7 @@ use super::player_interface::{
 };
 use super::title_ladder::{RenditionSource, TitleLadder};
 use super::viewer::SessionEnd;
-use media::manifest::read::{ResourceRange, SegmentList, SegmentSource};
+use media::manifest::read::{ResourceRange, SegmentList, SegmentListSource};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub struct SequenceWorker {
 struct SequenceTrack {
     purpose: FetchPurpose,
     segments: Option<Arc<SegmentList>>,
-    remaining_sources: VecDeque<SegmentSource>,
+    remaining_sources: VecDeque<SegmentListSource>,
     init: Option<u16>,
 }
 
@@ -83,7 +83,7 @@ impl SequenceWorker {
         self.ended
     }
 
-    fn open_title(&mut self, stream: Arc<TitleLadder>) {
+    fn set_up_tracks(&mut self, stream: Arc<TitleLadder>) {
         let bitrates: Vec<f64> = stream.levels.iter().map(|level| level.bps).collect();
         let level = self.level.level(&bitrates);
         let chosen = &stream.levels[level];
@@ -153,14 +153,14 @@ impl SequenceWorker {
 impl SequenceTrack {
     fn next(&mut self, segment: usize) -> Option<(FetchPurpose, ResourceRange, DocumentFormat)> {
         match self.remaining_sources.front() {
-            Some(SegmentSource::Playlist(url)) => {
+            Some(SegmentListSource::Playlist(url)) => {
                 let resource = ResourceRange {
                     url: url.clone(),
                     range: None,
                 };
                 return Some((FetchPurpose::Playlist, resource, DocumentFormat::Manifest));
             }
-            Some(SegmentSource::Sidx(index)) => {
+            Some(SegmentListSource::Sidx(index)) => {
                 return Some((
                     FetchPurpose::Index,
                     index.index_resource.clone(),
@@ -189,8 +189,8 @@ impl SequenceTrack {
             .map_or_else(SegmentList::default, |known| (*known).clone());
         all.append(segments.clone())?;
         self.remaining_sources.pop_front();
-        while let Some(SegmentSource::Segments(_)) = self.remaining_sources.front() {
-            if let Some(SegmentSource::Segments(more)) = self.remaining_sources.pop_front() {
+        while let Some(SegmentListSource::Segments(_)) = self.remaining_sources.front() {
+            if let Some(SegmentListSource::Segments(more)) = self.remaining_sources.pop_front() {
                 all.append(more)?;
             }
         }
@@ -240,11 +240,11 @@ impl Player for SequenceWorker {
         };
         let good = match (result.ok, purpose, result.document) {
             (true, FetchPurpose::Manifest, Some(ParsedDocument::TitleLadder(stream))) => {
-                self.open_title(stream);
+                self.set_up_tracks(stream);
                 true
             }
             (true, FetchPurpose::Manifest, Some(ParsedDocument::Segments(segments))) => {
-                self.open_title(Arc::new(TitleLadder::from_segments(segments)));
+                self.set_up_tracks(Arc::new(TitleLadder::from_segments(segments)));
                 true
             }
             (

@@ -2,7 +2,7 @@
 
 use media::Result;
 use media::manifest::read::{
-    ManifestRendition, ParsedManifest, RenditionKind, SegmentList, SegmentSource,
+    ManifestRendition, ParsedManifest, RenditionKind, SegmentList, SegmentListSource,
 };
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ pub struct RenditionSource {
     pub known: Option<Arc<SegmentList>>,
     /// The documents that list the segments, in order. Segments that the manifest itself lists are
     /// separate entries of this list. Empty if `known` is set.
-    pub segment_sources: Vec<SegmentSource>,
+    pub segment_sources: Vec<SegmentListSource>,
 }
 
 impl TitleLadder {
@@ -198,7 +198,7 @@ pub(super) fn build_source(rendition: ManifestRendition) -> Result<RenditionSour
     let listed = rendition
         .segment_sources
         .iter()
-        .all(|piece| matches!(piece, SegmentSource::Segments(_)));
+        .all(|piece| matches!(piece, SegmentListSource::Segments(_)));
     if !listed {
         return Ok(RenditionSource {
             bps,
@@ -208,7 +208,7 @@ pub(super) fn build_source(rendition: ManifestRendition) -> Result<RenditionSour
     }
     let mut known = SegmentList::default();
     for piece in rendition.segment_sources {
-        if let SegmentSource::Segments(segments) = piece {
+        if let SegmentListSource::Segments(segments) = piece {
             known.append(segments)?;
         }
     }
@@ -353,7 +353,7 @@ mod tests {
             assert_eq!(bps, [900_000.0, 4_000_000.0]);
             let sound = |level: usize| {
                 let source = &stream.audios[stream.levels[level].audio.unwrap()];
-                let SegmentSource::Playlist(url) = &source.segment_sources[0] else {
+                let SegmentListSource::Playlist(url) = &source.segment_sources[0] else {
                     panic!()
                 };
                 url.path().trim_start_matches('/').to_string()

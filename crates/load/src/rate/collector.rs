@@ -8,7 +8,7 @@ use super::thread_main::run_thread;
 use super::thread_stats::RateThreadReport;
 use crate::generator_threads::{self, GeneratorError, GeneratorEvent, cpu_s};
 use crate::result::{
-    OutputError, RequestStats, RunOutputs, RunResult, SecondStats, StepResult, find_url_group,
+    OutputError, RequestStats, RunOutputs, RunResult, SecondStats, StepResult, url_group_or_other,
 };
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,7 +67,7 @@ pub fn run_rate_plan(
     let begun = common.start.get().copied();
     run.wall_s = begun.map_or(0.0, |start: Instant| start.elapsed().as_secs_f64());
     run.cpu_s = cpu_s() - cpu;
-    run.connections = plan.dialer.connection_counts().opened();
+    run.connections = plan.dialer.connection_counts().opened_total();
     outputs.finish_files()?;
     Ok(run)
 }
@@ -134,7 +134,7 @@ impl RateCollector {
         }
         for (index, group) in report.url_groups {
             let name = self.targets.groups.group_name(index);
-            find_url_group(&mut self.run.url_groups, name).merge(&group);
+            url_group_or_other(&mut self.run.url_groups, name).merge(&group);
         }
         self.run.unsent += report.unsent;
         self.run.abandoned += report.abandoned;

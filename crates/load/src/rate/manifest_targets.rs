@@ -5,7 +5,7 @@ use crate::client::{ClientRequest, Dialer, FailureKind, HttpClient};
 use media::manifest::read::hls::{self, ParsedPlaylist};
 use media::manifest::read::{
     MANIFEST_BYTES_MAX, ManifestRendition, ParsedManifest, ResourceRange, SegmentList,
-    SegmentSource, mpd,
+    SegmentListSource, mpd,
 };
 use url::Url;
 
@@ -107,8 +107,8 @@ impl SegmentLister {
             .flat_map(|r: ManifestRendition| r.segment_sources);
         for piece in pieces {
             match piece {
-                SegmentSource::Segments(segments) => self.collect_segments(&segments)?,
-                SegmentSource::Sidx(index) => {
+                SegmentListSource::Segments(segments) => self.collect_segments(&segments)?,
+                SegmentListSource::Sidx(index) => {
                     let (_, bytes) = self
                         .fetch_document(&index.index_resource.url, Some(&index.index_resource))
                         .await?;
@@ -118,8 +118,8 @@ impl SegmentLister {
                     let segments = index.parse_segments(&bytes).map_err(wrong)?;
                     self.collect_segments(&segments)?;
                 }
-                SegmentSource::Playlist(url) if playlists.contains(&url) => {}
-                SegmentSource::Playlist(url) => {
+                SegmentListSource::Playlist(url) if playlists.contains(&url) => {}
+                SegmentListSource::Playlist(url) => {
                     let (at, bytes) = self.fetch_document(&url, None).await?;
                     let read = hls::parse_playlist(&at, &bytes)
                         .map_err(|error| ManifestError::Parse(Box::new(url.clone()), error))?;

@@ -12,7 +12,6 @@
 //! in a closed loop.
 
 pub mod arrival_times;
-mod closed_loop_pause;
 mod collector;
 pub mod manifest_targets;
 mod monotonic_timer;
@@ -29,11 +28,12 @@ mod run_metrics;
 mod scheduled_request;
 mod shared_run;
 mod slot_runner;
+mod thread_housekeeping;
 mod thread_main;
 mod thread_stats;
-mod thread_supervisor;
 pub(crate) mod url_groups;
 pub mod vegeta_format;
+mod wakeup_batching;
 
 pub use arrival_times::ArrivalSpacing;
 pub use collector::{RateProgress, run_rate_plan};

@@ -62,7 +62,7 @@ pub(super) async fn follow_schedule(thread: Rc<RateThread>) -> std::io::Result<(
 /// Passes a request to an idle slot. If no slot is idle, adds a slot. If there are already
 /// `slots_max` slots, queues the request.
 fn dispatch_request(thread: &Rc<RateThread>, request: ScheduledRequest, slots_max: usize) {
-    thread.update_stats(|stats| stats.count_due(request.step));
+    thread.with_stats(|stats| stats.count_due(request.step));
     let Some(request) = thread.assign_to_idle_slot(request) else {
         return;
     };

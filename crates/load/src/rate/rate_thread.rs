@@ -1,12 +1,12 @@
 //! The state of one generator thread: its targets, slots, connections and counts.
 
-use super::closed_loop_pause::InFlightRequests;
 use super::rate_profile::RateProfile;
 use super::request_slot::RequestSlot;
 use super::request_target::TargetSet;
 use super::scheduled_request::ScheduledRequest;
 use super::shared_run::{SharedRun, share_of_thread};
 use super::thread_stats::RateThreadStats;
+use super::wakeup_batching::InFlightRequests;
 use crate::client::{
     ClientConnection, FailureKind, HttpClient, HttpVersion, RequestFailure, http2_exchange,
 };
@@ -103,7 +103,7 @@ impl RateThread {
     }
 
     /// Calls `update` with the statistics of this thread.
-    pub(super) fn update_stats<T>(&self, update: impl FnOnce(&mut RateThreadStats) -> T) -> T {
+    pub(super) fn with_stats<T>(&self, update: impl FnOnce(&mut RateThreadStats) -> T) -> T {
         update(&mut self.stats.borrow_mut())
     }
 
@@ -154,7 +154,7 @@ impl RateThread {
             .dialer
             .connect_to_host(&self.targets.origins[origin])
             .await?;
-        self.update_stats(|stats| stats.record_connect(begun.elapsed()));
+        self.with_stats(|stats| stats.record_connect(begun.elapsed()));
         Ok(link)
     }
 
@@ -204,7 +204,7 @@ impl RateThread {
 
     /// Returns the next request of slot `id`, or none if there will be no further request. If the
     /// slot must wait for a request, calls `wait`.
-    pub(super) fn poll_request(
+    pub(super) fn poll_next_request(
         &self,
         id: usize,
         given: &Cell<Option<ScheduledRequest>>,
@@ -213,7 +213,7 @@ impl RateThread {
         let given = given.take();
         if self.over.get() {
             let lost = u64::from(given.is_some());
-            self.update_stats(|stats| stats.report.unsent += lost);
+            self.with_stats(|stats| stats.report.unsent += lost);
             return Poll::Ready(None);
         }
         if given.is_some() {
@@ -270,7 +270,7 @@ impl RateThread {
                 late: true,
                 ..request
             }),
-            false => self.update_stats(|stats| stats.report.unsent += 1),
+            false => self.with_stats(|stats| stats.report.unsent += 1),
         }
     }
 

@@ -61,7 +61,7 @@ pub fn schedule_replay(
 ///
 /// # Errors
 /// The text is not a positive number, or it is above the maximum speed.
-pub fn parse_speed(text: &str) -> Result<f64, &'static str> {
+pub fn parse_replay_speed(text: &str) -> Result<f64, &'static str> {
     let speed = text.parse().ok();
     speed
         .filter(|speed| *speed > 0.0 && *speed <= SPEED_MAX)
@@ -100,8 +100,8 @@ mod tests {
         targets.push(RequestTarget::from_url(Url::parse("http://a/").unwrap()));
         assert!(schedule_replay(&mut targets, 1.0, None).is_err());
         for text in ["0", "-1", "nan", "inf", "fast", "1e9"] {
-            assert!(parse_speed(text).is_err(), "{text}");
+            assert!(parse_replay_speed(text).is_err(), "{text}");
         }
-        assert_eq!(parse_speed("0.5"), Ok(0.5));
+        assert_eq!(parse_replay_speed("0.5"), Ok(0.5));
     }
 }

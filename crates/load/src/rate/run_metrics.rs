@@ -148,7 +148,7 @@ impl ThreadMetrics {
     pub(super) fn count_request(&mut self, kind: RequestKind, request: &FinishedRequest) {
         let shared = &self.shared;
         let labels = (kind, request.status);
-        find_counter(&mut self.requests, labels, || {
+        find_or_create_counter(&mut self.requests, labels, || {
             let status = request.status.to_string();
             shared.requests.with_labels(&[kind.name(), &status])
         })
@@ -159,7 +159,7 @@ impl ThreadMetrics {
                 let name = name.as_deref().unwrap_or(STATUS_ERROR);
                 shared.errors.with_labels(&[name])
             };
-            find_counter(&mut self.errors, request.fault, new).inc();
+            find_or_create_counter(&mut self.errors, request.fault, new).inc();
         }
         shared.bytes.inc_by(request.bytes);
         let since = |from| request.end.saturating_duration_since(from);
@@ -174,7 +174,7 @@ impl ThreadMetrics {
 
 /// Returns the counter with these labels. A linear search is fast enough, because there are few
 /// counters. If the counter does not exist yet, `new` creates it.
-fn find_counter<T: PartialEq>(
+fn find_or_create_counter<T: PartialEq>(
     known: &mut Vec<(T, Counter)>,
     labels: T,
     new: impl FnOnce() -> Counter,

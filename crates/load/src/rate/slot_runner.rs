@@ -60,9 +60,10 @@ impl SlotRunner {
     pub(super) async fn send_until_run_ends(mut self) {
         let thread = self.thread.clone();
         let slot = self.slot.clone();
-        while let Some(scheduled) =
-            poll_fn(|cx| thread.poll_request(self.id, &slot.next_request, || slot.store_waker(cx)))
-                .await
+        while let Some(scheduled) = poll_fn(|cx| {
+            thread.poll_next_request(self.id, &slot.next_request, || slot.store_waker(cx))
+        })
+        .await
         {
             self.send_request(&scheduled).await;
         }
@@ -76,7 +77,7 @@ impl SlotRunner {
             false => Instant::now(),
         };
         if !scheduled.late && !thread.is_closed_loop() {
-            thread.update_stats(|stats| stats.record_lag(started.saturating_duration_since(due)));
+            thread.with_stats(|stats| stats.record_lag(started.saturating_duration_since(due)));
         }
         let prepared = &thread.targets.all[thread.targets.choose_target(scheduled.n)];
         let slot = self.slot.clone();
@@ -106,7 +107,7 @@ impl SlotRunner {
         let result = match result {
             Some(result) => result,
             None if thread.is_over() => {
-                thread.update_stats(|stats| stats.report.abandoned += 1);
+                thread.with_stats(|stats| stats.report.abandoned += 1);
                 return;
             }
             None if done.first.is_some() => Err(FailureKind::BodyTimeout.into()),
@@ -116,7 +117,7 @@ impl SlotRunner {
             done.end = Instant::now();
         }
         let failure = result.as_ref().err();
-        thread.update_stats(|stats| stats.count_request(scheduled, prepared, &done, failure));
+        thread.with_stats(|stats| stats.count_request(scheduled, prepared, &done, failure));
         if failure.is_some_and(|failure| done.sent.is_none() && failure.fault != FailureKind::Url) {
             // Without this pause, a closed loop would spin while the host is unreachable.
             thread.pause_after_failure().await;

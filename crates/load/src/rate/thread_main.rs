@@ -1,13 +1,13 @@
 //! The main function of a generator thread.
 
-use super::closed_loop_pause::{InFlightRequests, reduce_timer_slack};
 use super::open_loop_schedule::follow_schedule;
 use super::rate_profile::RateProfile;
 use super::rate_thread::RateThread;
 use super::shared_run::{SharedRun, share_of_thread};
 use super::slot_runner::SlotRunner;
+use super::thread_housekeeping::run_housekeeping;
 use super::thread_stats::RateThreadReport;
-use super::thread_supervisor::supervise_thread;
+use super::wakeup_batching::{InFlightRequests, reduce_timer_slack};
 use crate::generator_threads::GeneratorError;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(super) fn run_thread(
     if matches!(common.plan.profile, RateProfile::Max { .. }) {
         let in_flight = in_flight.clone();
         reduce_timer_slack();
-        builder.on_thread_park(move || in_flight.pause_thread());
+        builder.on_thread_park(move || in_flight.sleep_to_batch_responses());
     }
     let runtime = builder
         .enable_all()
@@ -40,15 +40,15 @@ pub(super) fn run_thread(
         common.ready.wait();
         let start = *common.start.get_or_init(Instant::now);
         thread.start.set(start);
-        thread.update_stats(|stats| stats.set_start(start));
+        thread.with_stats(|stats| stats.set_start(start));
         ahead.into_iter().for_each(|runner| {
             tokio::task::spawn_local(runner.send_until_run_ends());
         });
         let schedule = tokio::task::spawn_local(follow_schedule(thread.clone()));
-        supervise_thread(&thread, out, &schedule).await;
+        run_housekeeping(&thread, out, &schedule).await;
         schedule.abort();
         let second = start.elapsed().as_secs() + 1;
-        let mut report = thread.update_stats(|stats| stats.take_last_report(number, second));
+        let mut report = thread.with_stats(|stats| stats.take_last_report(number, second));
         report.unsent += thread.queue.borrow().len() as u64;
         let _ = out.send(report);
         Ok(())

@@ -244,7 +244,7 @@ pub fn parse_sha256(text: &str) -> Result<[u8; 32], InvalidSha256> {
 }
 
 /// Formats requests in the JSON format that `vegeta attack -format=json` reads.
-pub fn format_requests(targets: &[RequestTarget]) -> String {
+pub fn format_vegeta_json(targets: &[RequestTarget]) -> String {
     let mut text = String::new();
     for target in targets {
         let mut header: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -308,7 +308,7 @@ mod tests {
             ("DELETE", 2)
         );
         assert_eq!(&targets[2].body[..], b"/path/to/newthing.json");
-        let again = parse_requests(&format_requests(&targets), |_| unreachable!()).unwrap();
+        let again = parse_requests(&format_vegeta_json(&targets), |_| unreachable!()).unwrap();
         for (a, b) in targets.iter().zip(&again) {
             assert_eq!(
                 (&a.url, &a.method, &a.headers, &a.body),
@@ -323,7 +323,7 @@ mod tests {
                     \"header\":{\"Content-Type\":[\"text/plain\"]}}\n";
         let targets = parse_requests(text, |_| unreachable!()).unwrap();
         assert_eq!(&targets[0].body[..], b"hello");
-        assert_eq!(format_requests(&targets), text);
+        assert_eq!(format_vegeta_json(&targets), text);
         let ours = format!(
             "{{\"url\":\"http://a/\",\"weight\":2,\"length\":5,\"sha256\":\"{}\"}}",
             "0a".repeat(32)

@@ -35,7 +35,7 @@ const SECONDS_MAX: usize = 2000;
 struct RunPlots<'a> {
     name: &'a str,
     summary: String,
-    /// Number of seconds that [`merge_seconds`] merges into each point.
+    /// Number of seconds that [`merge_consecutive_seconds`] merges into each point.
     every_s: usize,
     seconds: Vec<SecondStats>,
     points: Vec<LoadPoint>,
@@ -85,7 +85,7 @@ pub fn render_run(run: &RunResult) -> String {
 pub fn render_comparison(compared: &RunComparison) -> String {
     let [a, b] = compared.names();
     let title = format!("{b} compared with {a}");
-    let runs = compared.merged();
+    let runs = compared.merged_runs();
     let sides = runs.iter().map(|run| {
         let count = format!("{} runs", run.generators);
         let facts = facts_list(&list_run_facts(run));
@@ -143,7 +143,7 @@ fn ratio_table(compared: &RunComparison) -> String {
 
 /// Fills in the template of the page. `above` and `ratios` are HTML.
 fn render_page(title: &str, above: &str, ratios: &str, runs: &[&RunResult]) -> String {
-    let drawn: Vec<RunPlots<'_>> = runs.iter().map(|run| plot_run(run)).collect();
+    let drawn: Vec<RunPlots<'_>> = runs.iter().map(|run| collect_plot_data(run)).collect();
     // A `<` in the data could end the script element, so every `<` is escaped.
     let data = serde_json::to_string(&drawn)
         .unwrap_or_default()
@@ -172,7 +172,7 @@ fn render_page(title: &str, above: &str, ratios: &str, runs: &[&RunResult]) -> S
     out + rest
 }
 
-fn plot_run(run: &RunResult) -> RunPlots<'_> {
+fn collect_plot_data(run: &RunResult) -> RunPlots<'_> {
     let viewing = run.viewing.as_deref();
     let total = run.merged_stats();
     let every_s = run.seconds.len().div_ceil(SECONDS_MAX).max(1);
@@ -196,7 +196,11 @@ fn plot_run(run: &RunResult) -> RunPlots<'_> {
         name: &run.name,
         summary: text_summary::format_summary(run),
         every_s,
-        seconds: run.seconds.chunks(every_s).map(merge_seconds).collect(),
+        seconds: run
+            .seconds
+            .chunks(every_s)
+            .map(merge_consecutive_seconds)
+            .collect(),
         // A closed loop has no offered load.
         points: if closed {
             Vec::new()
@@ -216,7 +220,7 @@ fn plot_run(run: &RunResult) -> RunPlots<'_> {
 
 /// Merges the statistics of several seconds. Takes the mean of the counts, and the maximum of the
 /// latencies and of the open connections.
-fn merge_seconds(seconds: &[SecondStats]) -> SecondStats {
+fn merge_consecutive_seconds(seconds: &[SecondStats]) -> SecondStats {
     let count = seconds.len().max(1) as u64;
     let mean = |of: fn(&SecondStats) -> u64| seconds.iter().map(of).sum::<u64>() / count;
     let most = |of: fn(&SecondStats) -> f64| seconds.iter().map(of).fold(0.0, f64::max);

@@ -2,7 +2,7 @@
 //! intervals over the pairs, and the whole latency distributions.
 
 use super::number_format::format_ms;
-use super::percentiles::supported_quantile;
+use super::percentiles::quantile_if_supported;
 use super::run_description::list_run_facts;
 use crate::result::{LatencyHistogram, RunResult};
 use stats::PairedRatio;
@@ -34,11 +34,11 @@ const QUANTITIES: [ComparedQuantity; 5] = [
 fn due_latency_ms(run: &RunResult, share: f64) -> Option<f64> {
     // A closed loop has no due times.
     let of = run.merged_stats().from_due;
-    (run.due_count() > 0).then(|| supported_quantile(&of, share))?
+    (run.due_count() > 0).then(|| quantile_if_supported(&of, share))?
 }
 
 fn sent_latency_ms(run: &RunResult, share: f64) -> Option<f64> {
-    supported_quantile(&run.merged_stats().from_sent, share)
+    quantile_if_supported(&run.merged_stats().from_sent, share)
 }
 
 /// Two configurations, A and B, with their runs in order. `a[k]` and `b[k]` are a pair, because
@@ -66,7 +66,7 @@ impl RunComparison {
 
     /// Returns the merged result of all runs of A, and the merged result of all runs of B. Each
     /// result has the name of its configuration.
-    pub fn merged(&self) -> [RunResult; 2] {
+    pub fn merged_runs(&self) -> [RunResult; 2] {
         let merge = |runs: &[RunResult], name: &str| RunResult {
             name: name.to_owned(),
             ..RunResult::merge_runs(runs.to_vec())
@@ -119,7 +119,7 @@ impl RunComparison {
             let (pairs, ends) = (pairs.collect::<Vec<_>>().join(" "), format_interval(&ratio));
             writeln!(out, "{name:<38}{:>9.3}  {ends:<18}{pairs}", ratio.median)?;
         }
-        for (side, run) in ["A", "B"].into_iter().zip(self.merged()) {
+        for (side, run) in ["A", "B"].into_iter().zip(self.merged_runs()) {
             let unit = if run.generators == 1 { "run" } else { "runs" };
             writeln!(out, "\n{side}: {}, {} {unit}", run.name, run.generators)?;
             for (fact, value) in list_run_facts(&run) {
@@ -137,7 +137,7 @@ impl RunComparison {
     /// requests of A and of B that took at most this long.
     fn write_distribution(&self, out: &mut String) -> std::fmt::Result {
         let closed = self.a.iter().chain(&self.b).any(|run| run.due_count() == 0);
-        let [of_a, of_b] = self.merged().map(|run| match closed {
+        let [of_a, of_b] = self.merged_runs().map(|run| match closed {
             true => run.merged_stats().from_sent,
             false => run.merged_stats().from_due,
         });
@@ -154,7 +154,7 @@ impl RunComparison {
         )?;
         writeln!(out, "{:>12}{:>10}{:>10}", "ms", "A", "B")?;
         for share in [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999] {
-            let Some(ms) = supported_quantile(&of_a, share) else {
+            let Some(ms) = quantile_if_supported(&of_a, share) else {
                 continue;
             };
             let percent = |times: &LatencyHistogram| times.share_at_most(ms) * 100.0;

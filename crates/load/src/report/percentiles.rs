@@ -33,7 +33,7 @@ impl KeyQuantiles {
             let value = match name {
                 "min" => (samples > 0).then(|| times.min_ms()),
                 "max" => (samples > 0).then(|| times.max_ms()),
-                _ => supported_quantile(times, share),
+                _ => quantile_if_supported(times, share),
             };
             (name, value)
         };
@@ -69,7 +69,7 @@ impl KeyQuantiles {
 }
 
 /// Returns a quantile in milliseconds, or none if fewer than ten samples are beyond the quantile.
-pub(crate) fn supported_quantile(times: &LatencyHistogram, share: f64) -> Option<f64> {
+pub(crate) fn quantile_if_supported(times: &LatencyHistogram, share: f64) -> Option<f64> {
     stats::has_enough_samples(times.count(), share).then(|| times.quantile_ms(share))
 }
 

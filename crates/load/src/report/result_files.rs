@@ -6,7 +6,7 @@ use crate::rate::RequestKind;
 use crate::rate::url_groups::url_group;
 use crate::result::{
     HdrLogError, LatencyHistogram, RecordError, RequestRecord, RunResult, SecondStats, StepResult,
-    VERSION, find_url_group, read_hdr_log, read_records_from,
+    VERSION, read_hdr_log, read_records_from, url_group_or_other,
 };
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -219,7 +219,7 @@ fn result_from_records(file: InputFile) -> Result<RunResult, ResultFileCause> {
 fn count_record(run: &mut RunResult, record: &RequestRecord) {
     run.wall_s = run.wall_s.max(record.end_ms / 1e3);
     if !record.url.is_empty() {
-        let group = find_url_group(&mut run.url_groups, &url_group(&record.url));
+        let group = url_group_or_other(&mut run.url_groups, &url_group(&record.url));
         group.requests += 1;
         group.errors += u64::from(record.fault.is_some() || record.status >= 400);
         group.bytes += record.bytes;

@@ -1,7 +1,7 @@
 //! The text summary of a run.
 
 use super::number_format::{format_bytes, format_ms};
-use super::percentiles::{KeyQuantiles, QUANTILES, supported_quantile};
+use super::percentiles::{KeyQuantiles, QUANTILES, quantile_if_supported};
 use super::run_description::{describe_result, list_run_facts};
 use super::url_group_table::write_url_groups;
 use crate::result::{LAG_P99_MAX_MS, LatencyHistogram, RequestStats, RunResult};
@@ -83,7 +83,7 @@ fn write_percentiles(out: &mut String, times: &LatencyHistogram) -> std::fmt::Re
         return Ok(());
     }
     for (name, share) in [("p50", 0.5), ("p99", 0.99)] {
-        if let Some(ms) = supported_quantile(times, share) {
+        if let Some(ms) = quantile_if_supported(times, share) {
             write!(out, " {name} {}", format_ms(ms))?;
         }
     }

@@ -18,5 +18,5 @@ pub use request_records::{
 pub use request_stats::RequestStats;
 pub use run_outputs::{OutputError, RunOutputs};
 pub use run_result::{LAG_P99_MAX_MS, RunResult, SecondStats, StepResult, TARGETS_MAX, VERSION};
-pub(crate) use url_group_stats::find_url_group;
+pub(crate) use url_group_stats::url_group_or_other;
 pub use url_group_stats::{URL_GROUP_OTHER, URL_GROUPS_MAX, UrlGroupStats};

@@ -1,6 +1,6 @@
 //! The result of a run. The results of several runs can be merged.
 
-use super::{LatencyHistogram, RequestStats, UrlGroupStats, find_url_group};
+use super::{LatencyHistogram, RequestStats, UrlGroupStats, url_group_or_other};
 use crate::client::FailureKind;
 use crate::players::drive::PopulationStats;
 use crate::rate::RequestKind;
@@ -244,7 +244,7 @@ impl RunResult {
         self.connections += other.connections;
         self.connect.merge(&other.connect);
         for (name, group) in &other.url_groups {
-            find_url_group(&mut self.url_groups, name).merge(group);
+            url_group_or_other(&mut self.url_groups, name).merge(group);
         }
         match (&mut self.viewing, &other.viewing) {
             (Some(mine), Some(theirs)) => mine.merge(theirs),

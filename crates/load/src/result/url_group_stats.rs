@@ -52,7 +52,7 @@ impl UrlGroupStats {
 
 /// Returns the group called `name`. If the limit is reached, returns the group of all other URLs
 /// instead of a new group.
-pub(crate) fn find_url_group<'a>(
+pub(crate) fn url_group_or_other<'a>(
     all: &'a mut BTreeMap<String, UrlGroupStats>,
     name: &str,
 ) -> &'a mut UrlGroupStats {
@@ -69,7 +69,7 @@ mod tests {
     fn results_have_a_limited_number_of_groups() {
         let mut all = BTreeMap::new();
         for number in 0..2 * URL_GROUPS_MAX {
-            find_url_group(&mut all, &number.to_string()).requests += 1;
+            url_group_or_other(&mut all, &number.to_string()).requests += 1;
         }
         assert_eq!(all.len(), URL_GROUPS_MAX);
         let beyond = all[URL_GROUP_OTHER].requests;

@@ -28,23 +28,24 @@ pub fn find_data_reference(dref: &Mp4Box<'_>, index: u16) -> Result<DataReferenc
     let mut reader = ByteReader::new(dref.body);
     read_version_and_flags(&mut reader);
     reader.u32();
-    reader.check_not_truncated()?;
+    reader.check_no_short_read()?;
     let wanted = usize::from(index.max(1)) - 1;
-    let Some(entry) = BoxIterator::new(reader.remaining(), dref.body_offset() + 8).nth(wanted)
+    let Some(entry) =
+        BoxIterator::new(reader.remaining_slice(), dref.body_offset() + 8).nth(wanted)
     else {
         return Ok(DataReference::SameFile);
     };
     let entry = entry?;
     let mut reader = ByteReader::new(entry.body);
     let (_, flags) = read_version_and_flags(&mut reader);
-    if reader.check_not_truncated().is_err() || flags & 1 != 0 {
+    if reader.check_no_short_read().is_err() || flags & 1 != 0 {
         return Ok(DataReference::SameFile);
     }
     let name = match &entry.name {
-        b"url " => split_at_nul(reader.remaining()).0,
+        b"url " => split_at_nul(reader.remaining_slice()).0,
         // A `urn ` reference contains a URN and then a location. Only the location is used, because
         // a URN cannot be resolved.
-        b"urn " => split_at_nul(split_at_nul(reader.remaining()).1).0,
+        b"urn " => split_at_nul(split_at_nul(reader.remaining_slice()).1).0,
         other => {
             let message = format!(
                 "unsupported kind of reference to other files: {}",

@@ -1,6 +1,6 @@
 //! `elng`: extended language tag (8.4.6).
 
-use super::{hdlr::decode_text, read_version_and_flags};
+use super::{hdlr::decode_nul_terminated, read_version_and_flags};
 use crate::bytes::ByteReader;
 use crate::error::Result;
 
@@ -11,8 +11,8 @@ use crate::error::Result;
 pub fn parse_elng(body: &[u8]) -> Result<Option<String>> {
     let mut reader = ByteReader::new(body);
     read_version_and_flags(&mut reader);
-    reader.check_not_truncated()?;
-    let tag = decode_text(reader.remaining());
+    reader.check_no_short_read()?;
+    let tag = decode_nul_terminated(reader.remaining_slice());
     let legal = (2..=35).contains(&tag.len())
         && tag.split('-').all(|part| {
             (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric())

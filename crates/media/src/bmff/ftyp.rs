@@ -18,7 +18,7 @@ impl Ftyp {
     pub fn parse(body: &[u8]) -> Result<Ftyp> {
         let mut reader = ByteReader::new(body);
         let major = reader.read_array();
-        reader.check_not_truncated()?;
+        reader.check_no_short_read()?;
         Ok(Ftyp { major_brand: major })
     }
 

@@ -23,9 +23,9 @@ impl Hdlr {
         read_version_and_flags(&mut reader);
         let component_type: [u8; 4] = reader.read_array();
         let kind = reader.read_array();
-        reader.check_not_truncated()?;
+        reader.check_no_short_read()?;
         reader.skip(12);
-        let name = reader.remaining();
+        let name = reader.remaining_slice();
         let name = match name.split_first() {
             // QuickTime stores one byte with the length of the name before the name.
             Some((len, rest)) if component_type != [0; 4] && usize::from(*len) <= rest.len() => {
@@ -35,13 +35,13 @@ impl Hdlr {
         };
         Ok(Hdlr {
             handler_type: kind,
-            name: decode_text(name),
+            name: decode_nul_terminated(name),
         })
     }
 }
 
 /// Decodes the text before the first NUL, and trims white space.
-pub(super) fn decode_text(bytes: &[u8]) -> String {
+pub(super) fn decode_nul_terminated(bytes: &[u8]) -> String {
     let bytes = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(bytes).trim().to_owned()
 }

@@ -31,7 +31,7 @@ impl BoxHeader {
             1 => (16, reader.u64()),
             size => (8, u64::from(size)),
         };
-        if reader.check_not_truncated().is_err() {
+        if reader.check_no_short_read().is_err() {
             return Ok(None);
         }
         if size < len {

@@ -1,6 +1,6 @@
 //! `kind`: a purpose of a track (8.10.4), in the track's user data.
 
-use super::hdlr::decode_text;
+use super::hdlr::decode_nul_terminated;
 use super::read_version_and_flags;
 use crate::bytes::ByteReader;
 use crate::error::Result;
@@ -22,13 +22,13 @@ impl KindBox {
     pub fn parse(body: &[u8]) -> Result<KindBox> {
         let mut reader = ByteReader::new(body);
         read_version_and_flags(&mut reader);
-        reader.check_not_truncated()?;
-        let texts = reader.remaining();
+        reader.check_no_short_read()?;
+        let texts = reader.remaining_slice();
         let end = texts.iter().position(|byte| *byte == 0);
         let value = end.and_then(|end| texts.get(end + 1..)).unwrap_or_default();
         Ok(KindBox {
-            scheme: decode_text(texts),
-            value: decode_text(value),
+            scheme: decode_nul_terminated(texts),
+            value: decode_nul_terminated(value),
         })
     }
 }

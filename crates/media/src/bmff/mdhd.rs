@@ -25,7 +25,7 @@ impl Mdhd {
         let timescale = reader.u32();
         reader.skip(if wide { 8 } else { 4 });
         let language = reader.u16();
-        reader.check_not_truncated()?;
+        reader.check_no_short_read()?;
         Ok(Mdhd {
             timescale,
             language_code: language,

@@ -28,7 +28,7 @@ impl Mvhd {
         } else {
             u64::from(reader.u32())
         };
-        reader.check_not_truncated()?;
+        reader.check_no_short_read()?;
         Ok(Mvhd {
             timescale,
             duration,

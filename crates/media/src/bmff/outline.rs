@@ -36,11 +36,16 @@ const CONTAINERS: [&[u8; 4]; 14] = [
 /// if a box size is invalid.
 pub fn list_boxes(bytes: &[u8], at: u64) -> Result<Vec<OutlineEntry>> {
     let mut lines = Vec::new();
-    append_boxes(bytes, at, 0, &mut lines)?;
+    append_outline_entries(bytes, at, 0, &mut lines)?;
     Ok(lines)
 }
 
-fn append_boxes(bytes: &[u8], at: u64, depth: usize, lines: &mut Vec<OutlineEntry>) -> Result<()> {
+fn append_outline_entries(
+    bytes: &[u8],
+    at: u64,
+    depth: usize,
+    lines: &mut Vec<OutlineEntry>,
+) -> Result<()> {
     for child in BoxIterator::new(bytes, at) {
         let child = child?;
         if depth >= BOX_DEPTH_MAX {
@@ -58,7 +63,7 @@ fn append_boxes(bytes: &[u8], at: u64, depth: usize, lines: &mut Vec<OutlineEntr
             size: child.bytes.len() as u64,
         });
         if CONTAINERS.contains(&&child.name) {
-            append_boxes(child.body, child.body_offset(), depth + 1, lines)
+            append_outline_entries(child.body, child.body_offset(), depth + 1, lines)
                 .map_err(|error| error.with_enclosing_box(child.name))?;
         }
     }

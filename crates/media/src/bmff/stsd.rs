@@ -16,13 +16,13 @@ pub fn parse_stsd<'a>(stsd: &Mp4Box<'a>) -> Result<Vec<Mp4Box<'a>>> {
     let mut reader = ByteReader::new(stsd.body);
     read_version_and_flags(&mut reader);
     let count = reader.u32() as usize;
-    reader.check_not_truncated()?;
+    reader.check_no_short_read()?;
     if count > SAMPLE_ENTRIES_MAX {
         let message =
             format!("there are {count} sample entries; at most {SAMPLE_ENTRIES_MAX} are read");
         return Err(Error::new(ErrorKind::TooLarge, message));
     }
-    let inside = BoxIterator::new(reader.remaining(), stsd.body_offset() + 8);
+    let inside = BoxIterator::new(reader.remaining_slice(), stsd.body_offset() + 8);
     inside.take(count).collect()
 }
 

@@ -29,7 +29,7 @@ impl<'a> SampleSizes<'a> {
         let mut reader = ByteReader::new(body);
         read_version_and_flags(&mut reader);
         let (same, count) = (reader.u32(), reader.u32());
-        reader.check_not_truncated()?;
+        reader.check_no_short_read()?;
         if same != 0 {
             return Ok(SampleSizes::Constant(same, count));
         }

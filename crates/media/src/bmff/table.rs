@@ -9,8 +9,8 @@ pub(super) fn read_entries<'a, const N: usize>(
     reader: &mut ByteReader<'a>,
     count: u32,
 ) -> Result<&'a [[u8; N]]> {
-    reader.check_not_truncated()?;
-    let (all, _) = reader.remaining().as_chunks::<N>();
+    reader.check_no_short_read()?;
+    let (all, _) = reader.remaining_slice().as_chunks::<N>();
     let found = all.get(..count as usize).ok_or_else(|| {
         let room = all.len();
         let message = format!("{count} entries are declared, but there is room for {room}");
@@ -37,6 +37,6 @@ mod tests {
         assert!(error.message.contains("4294967295") && error.message.contains("room for 2"));
         let two = read_entries::<4>(&mut reader, 2).unwrap();
         assert_eq!((entry_u32(&two[0], 0), entry_u32(&two[1], 0)), (1, 2));
-        assert_eq!(reader.remaining(), [9]);
+        assert_eq!(reader.remaining_slice(), [9]);
     }
 }

@@ -14,7 +14,7 @@ pub fn parse_tfdt(body: &[u8]) -> Result<u64> {
         0 => u64::from(reader.u32()),
         _ => reader.u64(),
     };
-    reader.check_not_truncated()?;
+    reader.check_no_short_read()?;
     Ok(time)
 }
 

@@ -46,7 +46,7 @@ impl Tfhd {
             default_sample_flags: field(0x20),
             base_is_moof: flags & 0x02_0000 != 0,
         };
-        reader.check_not_truncated()?;
+        reader.check_no_short_read()?;
         Ok(tfhd)
     }
 }

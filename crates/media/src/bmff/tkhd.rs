@@ -30,10 +30,10 @@ impl Tkhd {
         let (version, flags) = read_version_and_flags(&mut reader);
         reader.skip(if version == 1 { 16 } else { 8 });
         let id = reader.u32();
-        reader.check_not_truncated()?;
+        reader.check_no_short_read()?;
         reader.skip(if version == 1 { 28 } else { 24 });
         let matrix = [0; 9].map(|_: i32| reader.i32());
-        let matrix = if reader.check_not_truncated().is_ok() {
+        let matrix = if reader.check_no_short_read().is_ok() {
             matrix
         } else {
             IDENTITY_MATRIX

@@ -34,7 +34,7 @@ impl Trex {
             default_sample_size: reader.u32(),
             default_sample_flags: reader.u32(),
         };
-        reader.check_not_truncated()?;
+        reader.check_no_short_read()?;
         Ok(trex)
     }
 }

@@ -45,13 +45,13 @@ impl<'a> Trun<'a> {
         let count = reader.u32();
         let data_offset = (present & 1 != 0).then(|| reader.i32());
         let first_flags = (present & 4 != 0).then(|| reader.u32());
-        reader.check_not_truncated()?;
+        reader.check_no_short_read()?;
         let run = Trun {
             sample_count: count,
             data_offset,
             first_sample_flags: first_flags,
             field_flags: present,
-            sample_bytes: reader.remaining(),
+            sample_bytes: reader.remaining_slice(),
         };
         let room = run.sample_bytes.len() as u64;
         let wanted = u64::from(count) * run.bytes_per_sample() as u64;

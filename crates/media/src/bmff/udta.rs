@@ -1,6 +1,6 @@
 //! `udta`: user data (8.10.1). This module reads only the name of a track.
 
-use super::{Mp4Box, hdlr::decode_text};
+use super::{Mp4Box, hdlr::decode_nul_terminated};
 use crate::bytes::ByteReader;
 use crate::error::Result;
 
@@ -14,7 +14,7 @@ use crate::error::Result;
 pub fn find_track_name(udta: &Mp4Box<'_>) -> Result<Option<String>> {
     if let Some(found) = udta.find_child(b"name")? {
         let body = found.body.strip_prefix(&[0; 4]).unwrap_or(found.body);
-        return Ok(Some(decode_text(body)).filter(|name| !name.is_empty()));
+        return Ok(Some(decode_nul_terminated(body)).filter(|name| !name.is_empty()));
     }
     let Some(found) = udta.find_child(b"\xa9nam")? else {
         return Ok(None);
@@ -22,7 +22,7 @@ pub fn find_track_name(udta: &Mp4Box<'_>) -> Result<Option<String>> {
     let mut reader = ByteReader::new(found.body);
     let len = reader.u16();
     reader.u16();
-    let name = decode_text(reader.take(usize::from(len)));
+    let name = decode_nul_terminated(reader.take(usize::from(len)));
     Ok(Some(name).filter(|name| !name.is_empty()))
 }
 

@@ -3,9 +3,9 @@
 
 use super::audio_sample_entry::AudioSampleEntry;
 use super::audio_specific_config::AudioSpecificConfig;
+use super::child_boxes::{ChildBox, ChildBoxes};
 use super::esds::{self, Esds};
-use super::sample_entry::{ChildBox, ChildBoxes};
-use super::{AudioCoding, AudioFormat, Codec, MediaFormat, channel_configuration};
+use super::{AudioCoding, AudioFormat, Codec, TrackFormat, channel_configuration};
 use crate::error::{Error, Result};
 
 /// Parses an `mp4a` entry. The object type in its `esds` box decides between AAC and MP3.
@@ -14,8 +14,8 @@ pub fn parse_aac_entry(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
     let inside = |error: Error| error.with_enclosing_box(*b"esds");
     let esds = Esds::parse(body).map_err(inside)?;
     match esds.object_type {
-        0x40 | 0x66..=0x68 => build_aac_codec(entry, body, esds).map_err(inside),
-        0x69 | 0x6b => build_mp3_codec(entry, body),
+        0x40 | 0x66..=0x68 => aac_codec_from_entry(entry, body, esds).map_err(inside),
+        0x69 | 0x6b => mp3_codec_from_entry(entry, body),
         other => Err(Error::unsupported(format!(
             "mp4a with object type 0x{other:02x} is neither AAC nor MP3; encode it as AAC"
         ))),
@@ -24,7 +24,7 @@ pub fn parse_aac_entry(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
 
 /// Parses QuickTime's `.mp3` entry. The track is served with an `mp4a` entry and a generated `esds`
 /// box.
-pub fn parse_mp3(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
+pub fn parse_mp3_entry(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
     // MPEG-1 layer III has object type 0x6b. MPEG-2 layer III has lower sampling rates and object
     // type 0x69.
     let object_type = if entry.sample_rate < 32_000 {
@@ -32,7 +32,7 @@ pub fn parse_mp3(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
     } else {
         0x6b
     };
-    build_mp3_codec(entry, &esds::write_esds_body(object_type))
+    mp3_codec_from_entry(entry, &esds::write_esds_body(object_type))
 }
 
 /// Builds the codec of an MP3 track.
@@ -40,7 +40,7 @@ pub fn parse_mp3(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
 /// The codec string is `mp4a.40.34`, which Apple and hls.js accept. The registered string is
 /// `mp4a.6B`. However, players that check this string with Media Source Extensions drop the
 /// rendition, although these players could play the MP3 data as audio/mpeg.
-fn build_mp3_codec(entry: &AudioSampleEntry<'_>, esds: &[u8]) -> Result<Codec> {
+fn mp3_codec_from_entry(entry: &AudioSampleEntry<'_>, esds: &[u8]) -> Result<Codec> {
     let (count, sample_rate) = (entry.channel_count.clamp(1, 2), entry.sample_rate);
     if sample_rate == 0 {
         return Err(Error::malformed("the MP3 entry has no sampling rate"));
@@ -59,7 +59,7 @@ fn build_mp3_codec(entry: &AudioSampleEntry<'_>, esds: &[u8]) -> Result<Codec> {
         sample_entry,
         codec_string: "mp4a.40.34".to_owned(),
         supplemental_codecs: None,
-        format: MediaFormat::Audio(AudioFormat {
+        format: TrackFormat::Audio(AudioFormat {
             coding: AudioCoding::Mp3,
             sample_rate,
             channel_count: count,
@@ -73,7 +73,11 @@ fn build_mp3_codec(entry: &AudioSampleEntry<'_>, esds: &[u8]) -> Result<Codec> {
     })
 }
 
-fn build_aac_codec(entry: &AudioSampleEntry<'_>, body: &[u8], esds: Esds<'_>) -> Result<Codec> {
+fn aac_codec_from_entry(
+    entry: &AudioSampleEntry<'_>,
+    body: &[u8],
+    esds: Esds<'_>,
+) -> Result<Codec> {
     let asc = AudioSpecificConfig::parse(esds.decoder_specific_info)?;
     // With implicit signalling, the only sign of SBR is that the entry declares twice the sampling
     // rate of the core.
@@ -104,7 +108,7 @@ fn build_aac_codec(entry: &AudioSampleEntry<'_>, body: &[u8], esds: Esds<'_>) ->
         sample_entry: entry.write_iso_entry((*b"esds", body), count, sample_rate),
         codec_string: format_codec_string(esds.object_type, &asc, sbr_rate.is_some()),
         supplemental_codecs: None,
-        format: MediaFormat::Audio(AudioFormat {
+        format: TrackFormat::Audio(AudioFormat {
             coding: AudioCoding::Aac,
             sample_rate,
             channel_count: count,

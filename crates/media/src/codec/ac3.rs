@@ -2,7 +2,7 @@
 
 use super::audio_sample_entry::AudioSampleEntry;
 use super::bit_reader::BitReader;
-use super::{AudioCoding, AudioFormat, Codec, MediaFormat, channel_configuration};
+use super::{AudioCoding, AudioFormat, Codec, TrackFormat, channel_configuration};
 use crate::error::{Error, Result};
 
 /// Sampling rates in Hz, indexed by `fscod` (4.4.1.3).
@@ -14,7 +14,7 @@ pub fn parse_ac3_entry(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
     let mut bits = BitReader::new(body);
     let fscod = bits.read_bits(2);
     bits.skip(5 + 3); // bsid, bsmod
-    let map = channel_map_of_acmod(bits.read_u8(3), bits.read_bit());
+    let map = channel_map_of_acmod(bits.read_bits_u8(3), bits.read_bit());
     if bits.is_past_end() {
         return Err(Error::malformed("the dac3 box is truncated"));
     }
@@ -48,7 +48,7 @@ pub fn build_audio_codec(
         sample_entry,
         codec_string: string.to_owned(),
         supplemental_codecs: None,
-        format: MediaFormat::Audio(audio),
+        format: TrackFormat::Audio(audio),
     }
 }
 

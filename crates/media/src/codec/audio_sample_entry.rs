@@ -1,7 +1,7 @@
 //! Parses the fixed fields of audio sample entries, and writes entries in ISO form (ISO/IEC
 //! 14496-12, 12.2; QuickTime File Format, "Sound Sample Descriptions").
 
-use super::sample_entry::{ChildBox, ChildBoxes};
+use super::child_boxes::{ChildBox, ChildBoxes};
 use crate::bytes::{ByteReader, write_box};
 use crate::error::Result;
 
@@ -32,7 +32,7 @@ impl<'a> AudioSampleEntry<'a> {
         let (channels, sample_bits) = (u32::from(reader.u16()), reader.u16());
         reader.skip(4);
         let sample_rate = reader.u32() >> 16;
-        reader.check_not_truncated()?;
+        reader.check_no_short_read()?;
         let mut entry = AudioSampleEntry {
             code,
             channel_count: channels,
@@ -42,9 +42,9 @@ impl<'a> AudioSampleEntry<'a> {
             children: ChildBoxes::default(),
         };
         match version {
-            1 => entry.read_version_1(reader.remaining())?,
+            1 => entry.read_version_1(reader.remaining_slice())?,
             2 => entry.read_version_2(reader)?,
-            _ => entry.children = ChildBoxes::parse(reader.remaining())?,
+            _ => entry.children = ChildBoxes::parse(reader.remaining_slice())?,
         }
         Ok(entry)
     }
@@ -69,8 +69,8 @@ impl<'a> AudioSampleEntry<'a> {
         }
         let mut reader = ByteReader::new(rest);
         reader.skip(16); // samples per packet, and bytes per packet, frame and sample
-        reader.check_not_truncated()?;
-        self.read_quicktime_children(reader.remaining())
+        reader.check_no_short_read()?;
+        self.read_quicktime_children(reader.remaining_slice())
     }
 
     fn read_version_2(&mut self, mut reader: ByteReader<'a>) -> Result<()> {
@@ -79,8 +79,8 @@ impl<'a> AudioSampleEntry<'a> {
         self.sample_rate = rate.clamp(0.0, f64::from(u32::MAX)) as u32;
         self.channel_count = reader.u32();
         reader.skip(20);
-        reader.check_not_truncated()?;
-        self.read_quicktime_children(reader.remaining())
+        reader.check_no_short_read()?;
+        self.read_quicktime_children(reader.remaining_slice())
     }
 
     fn read_quicktime_children(&mut self, rest: &'a [u8]) -> Result<()> {

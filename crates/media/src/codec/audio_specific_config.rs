@@ -48,7 +48,7 @@ impl AudioSpecificConfig {
         let mut asc = AudioSpecificConfig {
             object_type: read_object_type(&mut bits),
             core_sample_rate: read_sample_rate(&mut bits),
-            channel_configuration: bits.read_u8(4),
+            channel_configuration: bits.read_bits_u8(4),
             channel_count: 0,
             sbr_sample_rate: None,
             sbr_is_signalled: false,

@@ -119,7 +119,7 @@ fn read_color_config(bits: &mut BitReader<'_>, profile: u32) -> Option<CicpColor
     if !bits.read_bit() {
         return None;
     }
-    let [primaries, transfer, matrix] = [0; 3].map(|_: u8| bits.read_u8(8));
+    let [primaries, transfer, matrix] = [0; 3].map(|_: u8| bits.read_bits_u8(8));
     let srgb = (primaries, transfer, matrix) == (1, 13, 0);
     Some(CicpColor {
         primaries,

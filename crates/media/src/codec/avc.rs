@@ -47,10 +47,10 @@ fn read_config(body: &[u8]) -> Result<([u8; 3], NalFormat)> {
         for _ in 0..count {
             let size = reader.u16();
             parameter_sets.push(reader.take(usize::from(size)).to_vec());
-            reader.check_not_truncated()?;
+            reader.check_no_short_read()?;
         }
     }
-    reader.check_not_truncated()?;
+    reader.check_no_short_read()?;
     let nal = NalFormat {
         is_hevc: false,
         length_field_bytes: length_bytes,

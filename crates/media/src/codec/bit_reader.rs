@@ -34,7 +34,7 @@ impl<'a> BitReader<'a> {
     }
 
     /// Reads `n` bits, at most 8.
-    pub fn read_u8(&mut self, n: u32) -> u8 {
+    pub fn read_bits_u8(&mut self, n: u32) -> u8 {
         self.read_bits(n.min(8)) as u8
     }
 
@@ -139,7 +139,7 @@ mod tests {
         #[test]
         fn bits_read_back_as_the_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..20)) {
             let mut bits = BitReader::new(&bytes);
-            let back: Vec<u8> = bytes.iter().map(|_| bits.read_u8(8)).collect();
+            let back: Vec<u8> = bytes.iter().map(|_| bits.read_bits_u8(8)).collect();
             prop_assert_eq!(&back, &bytes);
             prop_assert!(!bits.is_past_end() && bits.bits_left() == 0);
         }

@@ -3,7 +3,7 @@
 
 use super::CicpColor;
 use super::bit_reader::BitReader;
-use super::sample_entry::ChildBoxes;
+use super::child_boxes::ChildBoxes;
 use crate::bytes::ByteReader;
 
 /// Code point for "unspecified" (ISO/IEC 23091-2).
@@ -28,7 +28,7 @@ fn find_colr(children: &ChildBoxes<'_>) -> Option<CicpColor> {
             let kind: [u8; 4] = reader.read_array();
             let [primaries, transfer, matrix] = [0; 3].map(|_: u8| reader.u16().min(255) as u8);
             let full_range = kind == *b"nclx" && reader.u8() >> 7 == 1;
-            let known = matches!(&kind, b"nclx" | b"nclc") && reader.check_not_truncated().is_ok();
+            let known = matches!(&kind, b"nclx" | b"nclc") && reader.check_no_short_read().is_ok();
             known.then_some(CicpColor {
                 primaries,
                 transfer,
@@ -40,7 +40,10 @@ fn find_colr(children: &ChildBoxes<'_>) -> Option<CicpColor> {
 
 /// Returns the colour in the sample entry. If the entry does not specify a colour, returns the
 /// colour in the decoder configuration, if any.
-pub fn resolve_color(children: &ChildBoxes<'_>, config: Option<CicpColor>) -> Option<CicpColor> {
+pub fn resolve_cicp_color(
+    children: &ChildBoxes<'_>,
+    config: Option<CicpColor>,
+) -> Option<CicpColor> {
     let specified = |color: &CicpColor| color.is_specified();
     find_colr(children)
         .filter(specified)
@@ -105,7 +108,7 @@ impl SequenceParameters {
     /// Reads the start of `vui_parameters`, which is the same in AVC (E.1.1) and HEVC (E.2.1).
     pub fn read_vui(&mut self, bits: &mut BitReader<'_>) {
         if bits.read_bit() {
-            let idc = bits.read_u8(8);
+            let idc = bits.read_bits_u8(8);
             self.sar = match idc {
                 255 => Some((bits.read_bits(16), bits.read_bits(16))),
                 idc => sar_of_idc(idc),
@@ -118,8 +121,13 @@ impl SequenceParameters {
             bits.skip(3); // video_format
             let full_range = bits.read_bit();
             let coded = bits.read_bit();
-            let [primaries, transfer, matrix] =
-                [0; 3].map(|_: u8| if coded { bits.read_u8(8) } else { UNSPECIFIED });
+            let [primaries, transfer, matrix] = [0; 3].map(|_: u8| {
+                if coded {
+                    bits.read_bits_u8(8)
+                } else {
+                    UNSPECIFIED
+                }
+            });
             self.color = Some(CicpColor {
                 primaries,
                 transfer,

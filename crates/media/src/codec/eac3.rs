@@ -47,7 +47,7 @@ pub fn parse_eac3_entry(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
 fn read_substream(bits: &mut BitReader<'_>) -> (u32, u16) {
     let fscod = bits.read_bits(2);
     bits.skip(5 + 1 + 1 + 3); // bsid, reserved, asvc, bsmod
-    let mut map = channel_map_of_acmod(bits.read_u8(3), bits.read_bit());
+    let mut map = channel_map_of_acmod(bits.read_bits_u8(3), bits.read_bit());
     bits.skip(3);
     if bits.read_bits(4) == 0 {
         bits.skip(1);
@@ -73,6 +73,6 @@ fn channel_map_of_locations(locations: u32) -> u16 {
 fn read_object_count(bits: &mut BitReader<'_>) -> Option<u8> {
     bits.skip(7);
     let flag = bits.read_bit();
-    let objects = bits.read_u8(8);
+    let objects = bits.read_bits_u8(8);
     (flag && !bits.is_past_end() && objects > 0).then_some(objects)
 }

@@ -35,8 +35,8 @@ impl<'a> Esds<'a> {
         let mut decoder = ByteReader::new(read_descriptor(&mut es, DECODER_CONFIG)?);
         let object_type = decoder.u8();
         decoder.skip(12); // stream type, buffer size, bit rates
-        decoder.check_not_truncated()?;
-        let config = match decoder.remaining() {
+        decoder.check_no_short_read()?;
+        let config = match decoder.remaining_slice() {
             [DECODER_SPECIFIC, ..] => read_descriptor(&mut decoder, DECODER_SPECIFIC)?,
             _ => &[],
         };
@@ -59,12 +59,12 @@ fn read_descriptor<'a>(reader: &mut ByteReader<'a>, tag: u8) -> Result<&'a [u8]>
             break;
         }
     }
-    reader.check_not_truncated()?;
+    reader.check_no_short_read()?;
     if found != tag {
         let message = format!("descriptor {found} in esds; expected {tag}");
         return Err(Error::malformed(message));
     }
-    Ok(reader.take(size.min(reader.remaining().len())))
+    Ok(reader.take(size.min(reader.remaining_slice().len())))
 }
 
 /// Writes the body of an `esds` box for a stream without `DecoderSpecificInfo`, such as MP3.

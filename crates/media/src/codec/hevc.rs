@@ -21,7 +21,7 @@ pub fn parse_hevc_entry(entry: &VisualSampleEntry<'_>) -> Result<Codec> {
     };
     let inside = |error: Error| error.with_enclosing_box(*b"hvcC");
     let mut reader = ByteReader::new(body);
-    let string = read_codec_string(&mut reader, code).map_err(inside)?;
+    let string = format_hevc_codec_string(&mut reader, code).map_err(inside)?;
     let nal = read_parameter_sets(&mut reader).map_err(inside)?;
     let is_sps = |set: &&Vec<u8>| set.first().is_some_and(|head| head >> 1 & 63 == 33);
     let sps = nal.parameter_sets.iter().find(is_sps);
@@ -30,7 +30,7 @@ pub fn parse_hevc_entry(entry: &VisualSampleEntry<'_>) -> Result<Codec> {
 }
 
 /// Reads profile, tier and level, and formats the codec string according to annex E.3.
-fn read_codec_string(reader: &mut ByteReader<'_>, code: [u8; 4]) -> Result<String> {
+fn format_hevc_codec_string(reader: &mut ByteReader<'_>, code: [u8; 4]) -> Result<String> {
     if reader.u8() != 1 {
         let message = "the version of the HEVC configuration is not 1";
         return Err(Error::malformed(message));
@@ -39,7 +39,7 @@ fn read_codec_string(reader: &mut ByteReader<'_>, code: [u8; 4]) -> Result<Strin
     let compatibility = reader.u32().reverse_bits();
     let constraints: [u8; 6] = reader.read_array();
     let level = reader.u8();
-    reader.check_not_truncated()?;
+    reader.check_no_short_read()?;
     let space = ["", "A", "B", "C"][usize::from(profile >> 6)];
     let tier = if profile & 0x20 == 0 { 'L' } else { 'H' };
     let idc = profile & 31;
@@ -68,13 +68,13 @@ fn read_parameter_sets(reader: &mut ByteReader<'_>) -> Result<NalFormat> {
         for _ in 0..reader.u16() {
             let size = reader.u16();
             let set = reader.take(usize::from(size));
-            reader.check_not_truncated()?;
+            reader.check_no_short_read()?;
             if PARAMETER_SETS.contains(&kind) {
                 sets.push((kind, set.to_vec()));
             }
         }
     }
-    reader.check_not_truncated()?;
+    reader.check_no_short_read()?;
     sets.sort_by_key(|(kind, _)| *kind);
     Ok(NalFormat {
         is_hevc: true,

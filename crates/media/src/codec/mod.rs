@@ -10,6 +10,7 @@ mod av1_sequence;
 pub(crate) mod avc;
 pub(crate) mod bit_reader;
 mod channel_configuration;
+pub(crate) mod child_boxes;
 mod color_and_aspect;
 mod dolby_vision;
 mod eac3;
@@ -19,7 +20,6 @@ mod hevc;
 pub(crate) mod hevc_sps;
 mod opus;
 mod parse;
-pub(crate) mod sample_entry;
 #[cfg(test)]
 pub(crate) mod sample_entry_vectors;
 mod stereo_video;
@@ -48,12 +48,12 @@ pub struct Codec {
     /// the track has no supplemental codec.
     pub supplemental_codecs: Option<String>,
     /// Format of the video, audio or text.
-    pub format: MediaFormat,
+    pub format: TrackFormat,
 }
 
 /// Format of a track, by kind of media.
 #[derive(Debug, Clone)]
-pub enum MediaFormat {
+pub enum TrackFormat {
     /// A video track.
     Video(VideoFormat),
     /// An audio track.
@@ -154,24 +154,24 @@ impl Codec {
     /// Returns the video format; `None` if this is not a video track.
     pub fn video(&self) -> Option<&VideoFormat> {
         match &self.format {
-            MediaFormat::Video(video) => Some(video),
-            MediaFormat::Audio(_) | MediaFormat::Text(_) => None,
+            TrackFormat::Video(video) => Some(video),
+            TrackFormat::Audio(_) | TrackFormat::Text(_) => None,
         }
     }
 
     /// Returns the audio format; `None` if this is not an audio track.
     pub fn audio(&self) -> Option<&AudioFormat> {
         match &self.format {
-            MediaFormat::Audio(audio) => Some(audio),
-            MediaFormat::Video(_) | MediaFormat::Text(_) => None,
+            TrackFormat::Audio(audio) => Some(audio),
+            TrackFormat::Video(_) | TrackFormat::Text(_) => None,
         }
     }
 
     /// Returns the text format; `None` if this is not a text track.
     pub fn text(&self) -> Option<TextFormat> {
         match &self.format {
-            MediaFormat::Text(text) => Some(*text),
-            MediaFormat::Video(_) | MediaFormat::Audio(_) => None,
+            TrackFormat::Text(text) => Some(*text),
+            TrackFormat::Video(_) | TrackFormat::Audio(_) => None,
         }
     }
 
@@ -208,12 +208,15 @@ fn build_video_codec(
         sample_entry: entry.write_iso_entry(),
         codec_string: dolby.main_codec_string.unwrap_or(string),
         supplemental_codecs: dolby.supplemental_codecs,
-        format: MediaFormat::Video(VideoFormat {
+        format: TrackFormat::Video(VideoFormat {
             width: sps.map_or(entry.width, |sps| sps.width),
             height: sps.map_or(entry.height, |sps| sps.height),
             sar: color_and_aspect::resolve_sar(&entry.children, sps.and_then(|sps| sps.sar)),
-            color: color_and_aspect::resolve_color(&entry.children, sps.and_then(|sps| sps.color)),
-            is_stereo: stereo_video::is_stereo(&entry.children),
+            color: color_and_aspect::resolve_cicp_color(
+                &entry.children,
+                sps.and_then(|sps| sps.color),
+            ),
+            is_stereo: stereo_video::is_stereoscopic(&entry.children),
             nal,
         }),
     }

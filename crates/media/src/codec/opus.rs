@@ -18,7 +18,7 @@ pub fn parse_opus_entry(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
     let count = u32::from(reader.u8());
     reader.skip(2 + 4 + 2); // PreSkip, InputSampleRate, OutputGain
     let family = reader.u8();
-    reader.check_not_truncated()?;
+    reader.check_no_short_read()?;
     if count == 0 {
         return Err(Error::malformed("the dOps box declares 0 channels"));
     }

@@ -2,8 +2,8 @@
 
 use super::audio_sample_entry::AudioSampleEntry;
 use super::visual_sample_entry::VisualSampleEntry;
-use super::{Codec, MediaFormat, TextFormat};
-use super::{aac, ac3, av1, avc, eac3, flac, hevc, opus, sample_entry, vp9, vvc};
+use super::{Codec, TextFormat, TrackFormat};
+use super::{aac, ac3, av1, avc, child_boxes, eac3, flac, hevc, opus, vp9, vvc};
 use crate::error::{Error, Result, format_fourcc};
 
 impl Codec {
@@ -15,7 +15,7 @@ impl Codec {
     /// The message contains the four-letter code. Returns `Malformed` or `Truncated` if the entry
     /// or its configuration is broken.
     pub fn from_sample_entry(entry: &[u8]) -> Result<Codec> {
-        let (code, body) = sample_entry::split_sample_entry(entry)?;
+        let (code, body) = child_boxes::split_code_and_body(entry)?;
         let visual = || VisualSampleEntry::parse(code, body);
         let audio = || AudioSampleEntry::parse(code, body);
         let codec = match &code {
@@ -33,7 +33,9 @@ impl Codec {
             b"Opus" => audio().and_then(|entry| opus::parse_opus_entry(&entry)),
             b"fLaC" => audio().and_then(|entry| flac::parse_flac_entry(&entry)),
             b"mp4a" => audio().and_then(|entry| aac::parse_aac_entry(&entry)),
-            b".mp3" | b"mp3 " | b"ms\0\x55" => audio().and_then(|entry| aac::parse_mp3(&entry)),
+            b".mp3" | b"mp3 " | b"ms\0\x55" => {
+                audio().and_then(|entry| aac::parse_mp3_entry(&entry))
+            }
             b"wvtt" => Ok(text_codec(code, entry, TextFormat::Wvtt)),
             b"stpp" => Ok(text_codec(code, entry, TextFormat::Stpp)),
             b"tx3g" => Ok(text_codec(code, entry, TextFormat::Tx3g)),
@@ -50,7 +52,7 @@ fn text_codec(code: [u8; 4], entry: &[u8], format: TextFormat) -> Codec {
         sample_entry: entry.to_vec(),
         codec_string: format_fourcc(code),
         supplemental_codecs: None,
-        format: MediaFormat::Text(format),
+        format: TrackFormat::Text(format),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Stereoscopic video: the `vexu` box (Apple, "ISO Base Media File Format and Apple HEVC Stereo
 //! Video") and multilayer HEVC (ISO/IEC 14496-15, 9).
 
-use super::sample_entry::{ChildBox, ChildBoxes};
+use super::child_boxes::{ChildBox, ChildBoxes};
 
 /// Bits of `stri` that announce a left and a right view.
 const BOTH_EYES: u8 = 0b11;
@@ -9,7 +9,7 @@ const BOTH_EYES: u8 = 0b11;
 /// Returns whether a sample entry with these child boxes has a view for each eye.
 ///
 /// Without a `vexu` box, an entry with a second HEVC layer (`lhvC`) has a view for each eye.
-pub(super) fn is_stereo(children: &ChildBoxes<'_>) -> bool {
+pub(super) fn is_stereoscopic(children: &ChildBoxes<'_>) -> bool {
     match find_child(children, b"vexu") {
         Some(vexu) => has_both_eyes(vexu.body).unwrap_or(false),
         None => find_child(children, b"hvcC").is_some() && find_child(children, b"lhvC").is_some(),
@@ -38,7 +38,7 @@ mod tests {
         for (name, body) in boxes {
             write_box(&mut bytes, name, |out| out.extend_from_slice(body));
         }
-        is_stereo(&ChildBoxes::parse(&bytes).unwrap())
+        is_stereoscopic(&ChildBoxes::parse(&bytes).unwrap())
     }
 
     /// Builds the body of a `vexu` box in which `bits` is the last byte of the `stri` box.

@@ -1,7 +1,7 @@
 //! Parses the fixed fields of visual sample entries, and writes entries in ISO form (ISO/IEC
 //! 14496-12, 12.1; QuickTime File Format, "Video Sample Description").
 
-use super::sample_entry::ChildBoxes;
+use super::child_boxes::ChildBoxes;
 use crate::bytes::{ByteReader, write_box};
 use crate::error::Result;
 
@@ -26,14 +26,14 @@ impl<'a> VisualSampleEntry<'a> {
         let mut reader = ByteReader::new(body);
         reader.skip(24); // reserved, data_reference_index, QuickTime's version and vendor
         let fixed = reader.take(54);
-        reader.check_not_truncated()?;
+        reader.check_no_short_read()?;
         let mut size = ByteReader::new(fixed);
         Ok(VisualSampleEntry {
             code,
             width: u32::from(size.u16()),
             height: u32::from(size.u16()),
             fixed_fields: fixed,
-            children: ChildBoxes::parse(reader.remaining())?,
+            children: ChildBoxes::parse(reader.remaining_slice())?,
         })
     }
 

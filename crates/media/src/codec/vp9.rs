@@ -19,7 +19,7 @@ pub fn parse_vp9_entry(entry: &VisualSampleEntry<'_>) -> Result<Codec> {
         bits.read_bits(3),
     );
     let full_range = bits.read_bit();
-    let [primaries, transfer, matrix] = [0; 3].map(|_: u8| bits.read_u8(8));
+    let [primaries, transfer, matrix] = [0; 3].map(|_: u8| bits.read_bits_u8(8));
     if bits.is_past_end() || version != 1 {
         let message = "the vpcC box is truncated or not of version 1";
         return Err(Error::malformed(message));

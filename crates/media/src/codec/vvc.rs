@@ -9,12 +9,12 @@ use crate::error::{Error, Result, format_fourcc};
 /// Parses a `vvc1` or `vvi1` entry.
 pub fn parse_vvc_entry(entry: &VisualSampleEntry<'_>) -> Result<Codec> {
     let body = entry.children.require_body(b"vvcC", entry.code)?;
-    let string =
-        read_codec_string(body, entry.code).map_err(|error| error.with_enclosing_box(*b"vvcC"))?;
+    let string = format_vvc_codec_string(body, entry.code)
+        .map_err(|error| error.with_enclosing_box(*b"vvcC"))?;
     Ok(build_video_codec(entry, string, None, None))
 }
 
-fn read_codec_string(body: &[u8], code: [u8; 4]) -> Result<String> {
+fn format_vvc_codec_string(body: &[u8], code: [u8; 4]) -> Result<String> {
     let mut bits = BitReader::new(body);
     bits.skip(32 + 5 + 2); // version and flags, reserved, LengthSizeMinusOne
     if !bits.read_bit() {
@@ -28,7 +28,9 @@ fn read_codec_string(body: &[u8], code: [u8; 4]) -> Result<String> {
     let tier = if bits.read_bit() { 'H' } else { 'L' };
     let level = bits.read_bits(8);
     // ptl_frame_only_constraint_flag, ptl_multilayer_enabled_flag and general_constraint_info
-    let constraints: Vec<u8> = (0..constraint_bytes).map(|_| bits.read_u8(8)).collect();
+    let constraints: Vec<u8> = (0..constraint_bytes)
+        .map(|_| bits.read_bits_u8(8))
+        .collect();
     if bits.is_past_end() {
         return Err(Error::malformed("the vvcC box is truncated"));
     }
@@ -71,14 +73,17 @@ mod tests {
     fn the_codec_string_has_profile_tier_level_and_constraints() {
         let mut body = vec![0, 0, 0, 0, 0xff, 0, 0x10, 0x5f, 1, 1 << 1, 51, 0x80];
         assert_eq!(
-            read_codec_string(&body, *b"vvc1").unwrap(),
+            format_vvc_codec_string(&body, *b"vvc1").unwrap(),
             "vvc1.1.L51.CQA"
         );
         body[11] = 0;
         body[9] |= 1;
-        assert_eq!(read_codec_string(&body, *b"vvi1").unwrap(), "vvi1.1.H51");
-        assert!(read_codec_string(&body[..11], *b"vvc1").is_err());
+        assert_eq!(
+            format_vvc_codec_string(&body, *b"vvi1").unwrap(),
+            "vvi1.1.H51"
+        );
+        assert!(format_vvc_codec_string(&body[..11], *b"vvc1").is_err());
         body[4] = 0xfe;
-        assert!(read_codec_string(&body, *b"vvc1").is_err());
+        assert!(format_vvc_codec_string(&body, *b"vvc1").is_err());
     }
 }

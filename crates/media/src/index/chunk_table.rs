@@ -120,7 +120,7 @@ impl ChunkTableBuilder {
 }
 
 /// One chunk, which contains the samples `first..end`.
-pub(super) struct ChunkRange {
+pub(super) struct ChunkSampleRange {
     pub number: u32,
     pub first: u32,
     pub end: u32,
@@ -140,13 +140,13 @@ impl ChunkTable {
         block + u64::from(self.offset_deltas.get(number))
     }
 
-    pub fn find_chunk(&self, sample: u32) -> ChunkRange {
+    pub fn find_chunk(&self, sample: u32) -> ChunkSampleRange {
         let Some(run) = self
             .runs
             .partition_point(|run| run.1 <= sample)
             .checked_sub(1)
         else {
-            return ChunkRange {
+            return ChunkSampleRange {
                 number: 0,
                 first: 0,
                 end: 0,
@@ -156,7 +156,7 @@ impl ChunkTable {
         let (number, first, each) = self.runs[run];
         let chunk = (sample - first) / each;
         let first = first + chunk * each;
-        ChunkRange {
+        ChunkSampleRange {
             number: number + chunk,
             first,
             end: first + each,
@@ -164,12 +164,12 @@ impl ChunkTable {
         }
     }
 
-    pub fn next_chunk(&self, chunk: &ChunkRange) -> ChunkRange {
+    pub fn next_chunk(&self, chunk: &ChunkSampleRange) -> ChunkSampleRange {
         let number = chunk.number + 1;
         let next = self.runs.get(chunk.run + 1);
         let run = chunk.run + usize::from(next.is_some_and(|next| next.0 <= number));
         let each = self.runs[run].2;
-        ChunkRange {
+        ChunkSampleRange {
             number,
             first: chunk.end,
             end: chunk.end + each,

@@ -153,7 +153,9 @@ impl ColumnBuilder {
     pub fn get(&self, n: u32) -> u32 {
         match &self.values {
             _ if n >= self.len => 0,
-            ColumnValues::Runs(runs) => runs.get(run_index(runs, n)).map_or(0, |run| run.1),
+            ColumnValues::Runs(runs) => {
+                runs.get(run_index_of_value(runs, n)).map_or(0, |run| run.1)
+            }
             ColumnValues::Single(values) => values.get(n as usize).copied().unwrap_or(0),
             ColumnValues::Packed(packed) => packed.get(n),
         }
@@ -175,7 +177,7 @@ impl ColumnBuilder {
     }
 
     fn sum_runs(&self, runs: &[(u32, u32)], from: u32, end: u32) -> u64 {
-        let (mut sum, mut at, mut n) = (0, from, run_index(runs, from));
+        let (mut sum, mut at, mut n) = (0, from, run_index_of_value(runs, from));
         while let Some((_, value)) = runs.get(n).filter(|_| at < end) {
             n += 1;
             let until = runs.get(n).map_or(self.len, |next| next.0).min(end);
@@ -222,7 +224,7 @@ impl ColumnBuilder {
 }
 
 /// Returns the index of the run that contains value `n`.
-fn run_index(runs: &[(u32, u32)], n: u32) -> usize {
+fn run_index_of_value(runs: &[(u32, u32)], n: u32) -> usize {
     match runs.len() {
         1 => 0,
         _ => runs.partition_point(|run| run.0 <= n).saturating_sub(1),

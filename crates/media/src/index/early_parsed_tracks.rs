@@ -6,8 +6,8 @@
 
 use super::fingerprint::{FingerprintHasher, IncrementalHash};
 use super::source_record::SourceRecord;
-use super::track::{MediaFile, TRACKS_MAX, TrakOutcome, collect_data_references, read_trak};
 use super::track_draft::TrackDraft;
+use super::trak::{MediaFile, TRACKS_MAX, TrakOutcome, collect_data_references, read_trak};
 use crate::bmff::dref::DataReference;
 use crate::bmff::stsz::SampleSizes;
 use crate::bmff::{BoxHeader, Mp4Box};
@@ -130,7 +130,7 @@ impl EarlyParsedTracks {
         };
         let source = match location {
             DataReference::SameFile => {
-                MediaFile::from_moov_file(self.file_len, self.moov_range.clone())
+                MediaFile::containing_moov(self.file_len, self.moov_range.clone())
             }
             DataReference::External(_) if lists_sample_sizes(trak) => {
                 MediaFile::from_external_file(location.clone(), u64::MAX)
@@ -189,21 +189,25 @@ fn lists_sample_sizes(trak: &Mp4Box<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::testing::{MuxTrack, ProgressiveLayout, mux_progressive, sample_row};
+    use crate::index::testing::{
+        ProgressiveLayout, SyntheticTrack, build_synthetic_progressive, unplaced_sample,
+    };
     use crate::index::{Index, Indexer, index_file_in_memory};
     use crate::mp4;
 
     /// Builds the index of a film whose video samples differ in size and whose audio samples share
     /// one size.
     fn build_film_index() -> Index {
-        let pictures = (0..900).map(|n| sample_row(512, 0, 10 + n % 7, n % 4 == 0));
-        let sound = (0..900).map(|_| sample_row(1024, 0, 4, true));
+        let pictures = (0..900).map(|n| unplaced_sample(512, 0, 10 + n % 7, n % 4 == 0));
+        let sound = (0..900).map(|_| unplaced_sample(1024, 0, 4, true));
         let tracks = [
-            MuxTrack::video(1, pictures.collect()),
-            MuxTrack::audio(2, sound.collect()),
+            SyntheticTrack::video(1, pictures.collect()),
+            SyntheticTrack::audio(2, sound.collect()),
         ];
-        index_file_in_memory(&mux_progressive(&tracks, &ProgressiveLayout::default()).to_bytes())
-            .unwrap()
+        index_file_in_memory(
+            &build_synthetic_progressive(&tracks, &ProgressiveLayout::default()).to_bytes(),
+        )
+        .unwrap()
     }
 
     fn find_moov(file: &[u8]) -> Mp4Box<'_> {
@@ -250,14 +254,18 @@ mod tests {
 
     #[test]
     fn no_track_is_read_early_after_a_broken_one() {
-        let pictures =
-            |id| MuxTrack::video(id, (0..9).map(|n| sample_row(512, 0, n, true)).collect());
+        let pictures = |id| {
+            SyntheticTrack::video(
+                id,
+                (0..9).map(|n| unplaced_sample(512, 0, n, true)).collect(),
+            )
+        };
         let tracks = [pictures(1), pictures(2), pictures(3)];
         let layout = ProgressiveLayout {
             moov_first: true,
             ..ProgressiveLayout::default()
         };
-        let file = mux_progressive(&tracks, &layout).to_bytes();
+        let file = build_synthetic_progressive(&tracks, &layout).to_bytes();
         let moov = find_moov(&file);
         let second = moov.children().map(Result::unwrap);
         let second = second

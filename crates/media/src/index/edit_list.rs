@@ -1,6 +1,6 @@
 //! Resolves edit lists (ISO/IEC 14496-12, 8.6.6): determines which samples are presented, and when.
 
-use super::hidden_pictures::{MovedPictures, move_hidden_pictures};
+use super::hidden_pictures::{RetimedSamples, retime_hidden_pictures};
 use super::{Sample, SampleTable, SampleTableBuilder};
 use crate::bmff::elst::EditListEntry;
 use crate::error::{Error, Result};
@@ -90,7 +90,7 @@ pub(super) fn resolve_edit_list(
         end = edit.media_time.saturating_add(length);
         window.media_end = (length > 0).then_some(end);
     }
-    check_times(window)
+    check_edit_times(window)
 }
 
 fn check_edit(edit: &EditListEntry) -> Result<()> {
@@ -117,7 +117,7 @@ fn unsupported_edit_error(message: &str) -> Error {
 /// Maximum time in an edit list, in ticks. Sums of a few such times fit in 64 bits.
 pub(crate) const EDIT_TIME_MAX: i64 = 1 << 60;
 
-fn check_times(window: EditWindow) -> Result<EditWindow> {
+fn check_edit_times(window: EditWindow) -> Result<EditWindow> {
     for time in [
         window.empty_lead,
         window.media_start,
@@ -154,7 +154,7 @@ impl TrimmedSamples {
         }
     }
 
-    fn from_moved_pictures(moved: MovedPictures, first: u32, origin: i64) -> TrimmedSamples {
+    fn from_retimed_samples(moved: RetimedSamples, first: u32, origin: i64) -> TrimmedSamples {
         TrimmedSamples {
             first,
             samples: moved.samples,
@@ -196,7 +196,7 @@ impl EditWindow {
         let begin = base.saturating_add(i64::try_from(samples.dts(first)).unwrap_or(i64::MAX));
         let origin = begin - window.media_start + window.empty_lead;
         let start = window.media_start - base;
-        let move_from = |start| move_hidden_pictures(&samples, first..end, start, timescale);
+        let move_from = |start| retime_hidden_pictures(&samples, first..end, start, timescale);
         // If the hidden pictures do not fit at the start of the edit, moves them to time zero of
         // the film, before the empty edits. In an index MP4, no empty edit precedes an edit with
         // `media_start` above 0, so both positions are the same.
@@ -206,9 +206,9 @@ impl EditWindow {
             None
         };
         Some(match moved {
-            Some(moved) => TrimmedSamples::from_moved_pictures(moved, first, origin),
+            Some(moved) => TrimmedSamples::from_retimed_samples(moved, first, origin),
             None if first == 0 && end == samples.len() => TrimmedSamples::new(samples, 0, origin),
-            None => TrimmedSamples::new(copy_samples(&samples, first..end), first, origin),
+            None => TrimmedSamples::new(slice_sample_table(&samples, first..end), first, origin),
         })
     }
 
@@ -217,7 +217,7 @@ impl EditWindow {
         if self.media_start == 0 {
             return Some(0);
         }
-        let shown = samples.range(0..samples.len()).position(|sample| {
+        let shown = samples.iter_range(0..samples.len()).position(|sample| {
             let end = composition_time(&sample, base).saturating_add(i64::from(sample.duration));
             end > self.media_start
         });
@@ -274,10 +274,12 @@ fn composition_time(sample: &Sample, base: i64) -> i64 {
         .saturating_add(i64::from(sample.composition_offset))
 }
 
-fn copy_samples(samples: &SampleTable, range: Range<u32>) -> SampleTable {
+fn slice_sample_table(samples: &SampleTable, range: Range<u32>) -> SampleTable {
     let mut builder = SampleTableBuilder::default();
     builder.reserve((range.end - range.start) as usize);
-    samples.range(range).for_each(|sample| builder.push(sample));
+    samples
+        .iter_range(range)
+        .for_each(|sample| builder.push(sample));
     builder.finish()
 }
 
@@ -287,8 +289,8 @@ mod tests {
     use crate::error::ErrorKind;
     use crate::index::index_file_in_memory;
     use crate::index::testing::{
-        MuxFragment, MuxTrack, OffsetBase, ProgressiveLayout, mux_fragmented, mux_progressive,
-        sample_row,
+        OffsetBase, ProgressiveLayout, SyntheticFragment, SyntheticTrack,
+        build_synthetic_progressive, mux_fragmented, unplaced_sample,
     };
 
     fn new_edit(duration: u64, media_time: i64) -> EditListEntry {
@@ -359,29 +361,29 @@ mod tests {
 
     /// Video with a key frame every four samples. Each sample lasts 512 ticks (40 ms) and is
     /// presented two frames (1024 ticks) after its decode time.
-    fn video_with_edits(edits: &[(u32, i32)]) -> MuxTrack {
-        let rows = (0..24).map(|n| sample_row(512, 1024, 10 + n, n % 4 == 0));
-        MuxTrack {
+    fn video_with_edits(edits: &[(u32, i32)]) -> SyntheticTrack {
+        let rows = (0..24).map(|n| unplaced_sample(512, 1024, 10 + n, n % 4 == 0));
+        SyntheticTrack {
             edits: edits.to_vec(),
-            ..MuxTrack::video(1, rows.collect())
+            ..SyntheticTrack::video(1, rows.collect())
         }
     }
 
     /// Audio with 60 samples of 1024 ticks at 48 kHz.
-    fn audio_with_edits(edits: &[(u32, i32)]) -> MuxTrack {
-        let rows = (0..60).map(|n| sample_row(1024, 0, 10 + n, true));
-        MuxTrack {
+    fn audio_with_edits(edits: &[(u32, i32)]) -> SyntheticTrack {
+        let rows = (0..60).map(|n| unplaced_sample(1024, 0, 10 + n, true));
+        SyntheticTrack {
             edits: edits.to_vec(),
-            ..MuxTrack::audio(1, rows.collect())
+            ..SyntheticTrack::audio(1, rows.collect())
         }
     }
 
     /// Returns the numbers of the samples that the edit list keeps, the presentation offset, and
     /// the presentation time of the first sample. Sample `n` is recognized by its size of `10 + n`
     /// bytes.
-    fn kept_samples(track: MuxTrack) -> (Range<u32>, i64, i64) {
+    fn kept_samples(track: SyntheticTrack) -> (Range<u32>, i64, i64) {
         let index = index_file_in_memory(
-            &mux_progressive(&[track], &ProgressiveLayout::default()).to_bytes(),
+            &build_synthetic_progressive(&[track], &ProgressiveLayout::default()).to_bytes(),
         )
         .unwrap();
         let track = &index.tracks[0];
@@ -423,7 +425,10 @@ mod tests {
     #[test]
     fn a_trim_inside_a_gop_is_noted_with_its_cause() {
         let notes = |edits: &[(u32, i32)]| {
-            let file = mux_progressive(&[video_with_edits(edits)], &ProgressiveLayout::default());
+            let file = build_synthetic_progressive(
+                &[video_with_edits(edits)],
+                &ProgressiveLayout::default(),
+            );
             index_file_in_memory(&file.to_bytes()).unwrap().notes
         };
         let found = notes(&[(0, 6 * 512 + 1024)]);
@@ -441,7 +446,7 @@ mod tests {
         let track = audio_with_edits(&[(1, 6 * 1024)]);
         let tracks = [track, video_with_edits(&[])];
         let index = index_file_in_memory(
-            &mux_progressive(&tracks, &ProgressiveLayout::default()).to_bytes(),
+            &build_synthetic_progressive(&tracks, &ProgressiveLayout::default()).to_bytes(),
         )
         .unwrap();
         assert_eq!(index.tracks.len(), 1);
@@ -477,7 +482,7 @@ mod tests {
 
     #[test]
     fn an_edit_beyond_the_end_shows_nothing() {
-        let file = mux_progressive(
+        let file = build_synthetic_progressive(
             &[audio_with_edits(&[(0, 60 * 1024)])],
             &ProgressiveLayout::default(),
         )
@@ -488,11 +493,11 @@ mod tests {
 
     #[test]
     fn edit_durations_are_ignored_in_fragmented_files() {
-        let track = MuxTrack {
+        let track = SyntheticTrack {
             first_dts: 9000,
             ..audio_with_edits(&[(1, 9000 + 1024)])
         };
-        let all = MuxFragment {
+        let all = SyntheticFragment {
             offset_base: OffsetBase::Moof,
             has_explicit_fields: true,
             has_tfdt: true,

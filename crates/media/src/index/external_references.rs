@@ -4,7 +4,7 @@
 use super::early_parsed_tracks::EarlyParsedTracks;
 use super::fingerprint::FingerprintHasher;
 use super::movie_draft::{FinishedMovie, MovieDraft, is_confined_to_track};
-use super::track::{MediaFile, collect_data_references};
+use super::trak::{MediaFile, collect_data_references};
 use super::{Index, MediaVersion, SourceRecord};
 use crate::bmff::dref::DataReference;
 use crate::bmff::{BoxIterator, Mp4Box};
@@ -74,7 +74,7 @@ impl ExternalReferences {
             moov_offset: moov.offset,
             early_tracks: EarlyParsedTracks::default(),
             is_quicktime,
-            source_record: SourceRecord::from_moov(moov, early_tracks)
+            source_record: SourceRecord::read_from_moov(moov, early_tracks)
                 .filter(|_| locations.len() == 1),
             locations,
         }))
@@ -142,7 +142,7 @@ impl ExternalReferences {
         let moov = Mp4Box::parse_first(self.moov_bytes(), self.moov_offset)?;
         let source = match self.locations.get(n) {
             None | Some(DataReference::SameFile) => {
-                MediaFile::from_moov_file(len, moov.offset..moov.offset + moov.bytes.len() as u64)
+                MediaFile::containing_moov(len, moov.offset..moov.offset + moov.bytes.len() as u64)
             }
             Some(named) => MediaFile::from_external_file(named.clone(), len),
         };
@@ -157,7 +157,7 @@ impl ExternalReferences {
         } = movie.finish(&mut notes)?;
         let (fingerprint, media_state) = match &self.source_record {
             Some(mark) => (mark.fingerprint, mark.media_state),
-            None => (self.hash_fingerprint(n, len), None),
+            None => (self.compute_fingerprint(n, len), None),
         };
         let (notes, left_out) = match &self.source_record {
             Some(mark) => (mark.notes.clone(), mark.left_out.clone()),
@@ -177,7 +177,7 @@ impl ExternalReferences {
         })
     }
 
-    fn hash_fingerprint(&self, n: usize, len: u64) -> u64 {
+    fn compute_fingerprint(&self, n: usize, len: u64) -> u64 {
         let mut hash = FingerprintHasher::new(len);
         hash.add_box(n as u64, self.moov_bytes());
         hash.finish()

@@ -22,7 +22,7 @@ impl FingerprintHasher {
     pub fn add_box(&mut self, at: u64, bytes: &[u8]) {
         self.begin_box(at, bytes.len());
         let words = self.add_words(bytes);
-        self.add_tail(bytes.get(words..).unwrap_or_default());
+        self.add_partial_word(bytes.get(words..).unwrap_or_default());
     }
 
     /// Starts a box of `len` bytes at offset `at`. The caller then adds the bytes of the box in
@@ -42,7 +42,7 @@ impl FingerprintHasher {
     }
 
     /// Adds the bytes of the last part that do not fill a whole word.
-    pub fn add_tail(&mut self, rest: &[u8]) {
+    pub fn add_partial_word(&mut self, rest: &[u8]) {
         let mut last = [0; 8];
         for (to, from) in last.iter_mut().zip(rest) {
             *to = *from;
@@ -93,7 +93,7 @@ impl IncrementalHash {
     pub fn finish(mut self, available: &[u8], range: &Range<usize>) -> Option<FingerprintHasher> {
         self.add_available(available);
         let rest = available.get(self.hashed_bytes..self.range.end)?;
-        self.hash.add_tail(rest);
+        self.hash.add_partial_word(rest);
         (self.range == *range).then_some(self.hash)
     }
 }

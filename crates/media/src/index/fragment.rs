@@ -80,7 +80,7 @@ fn read_traf(
         if run.sample_count > 0
             && let Some(draft) = position.and_then(|at| movie.drafts.get_mut(at))
         {
-            add_run(&run, &defaults, at, draft)
+            add_trun_samples(&run, &defaults, at, draft)
                 .map_err(|error| error.with_enclosing_box(*b"trun"))?;
         }
         at = at.saturating_add(run.total_bytes(defaults.size));
@@ -118,7 +118,7 @@ impl SampleDefaults {
 }
 
 /// Adds the samples of a run. The data of the samples starts at file offset `at`.
-fn add_run(
+fn add_trun_samples(
     run: &Trun<'_>,
     defaults: &SampleDefaults,
     mut at: u64,

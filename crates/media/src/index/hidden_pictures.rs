@@ -18,7 +18,7 @@ const INSTANTS_PER_SECOND: u32 = 90_000;
 
 /// Samples whose times were changed so that the hidden pictures are presented at the start.
 #[derive(Debug)]
-pub(super) struct MovedPictures {
+pub(super) struct RetimedSamples {
     pub samples: SampleTable,
     /// Number of hidden pictures.
     pub count: usize,
@@ -34,12 +34,12 @@ pub(super) struct MovedPictures {
 ///
 /// Returns `None` if no time needs to change, or if too many pictures are hidden. Also returns
 /// `None` if the first visible picture could not be presented before the second visible picture.
-pub(super) fn move_hidden_pictures(
+pub(super) fn retime_hidden_pictures(
     samples: &SampleTable,
     range: Range<u32>,
     start: i64,
     timescale: u32,
-) -> Option<MovedPictures> {
+) -> Option<RetimedSamples> {
     let step = i64::from(timescale.div_ceil(INSTANTS_PER_SECOND));
     let mut found = find_hidden_pictures(samples, range.clone(), start)?;
     found.hidden.sort_unstable();
@@ -61,7 +61,7 @@ pub(super) fn move_hidden_pictures(
     let mut builder = SampleTableBuilder::default();
     builder.reserve(range.len());
     let mut times = times.into_iter().peekable();
-    for (n, mut sample) in range.clone().zip(samples.range(range.clone())) {
+    for (n, mut sample) in range.clone().zip(samples.iter_range(range.clone())) {
         let dts = decode(n, sample.dts as i64);
         if let Some((_, time)) = times.next_if(|(moved, _)| *moved == n) {
             sample.composition_offset = i32::try_from(time - dts).ok()?;
@@ -71,10 +71,10 @@ pub(super) fn move_hidden_pictures(
         }
         builder.push(sample);
     }
-    Some(MovedPictures {
+    Some(RetimedSamples {
         samples: builder.finish(),
         count,
-        lead: start - presented_at(&samples.get(range.start)),
+        lead: start - sample_presentation_time(&samples.get(range.start)),
         decode_shift: decode(range.start, samples.dts(range.start) as i64)
             - samples.dts(range.start) as i64,
     })
@@ -98,12 +98,12 @@ fn find_hidden_pictures(
     let offset_min = i64::from(samples.composition_offset_min());
     let (mut hidden, mut first, mut second) = (Vec::new(), None, i64::MAX);
     let mut shown = None;
-    for (n, sample) in range.clone().zip(samples.range(range)) {
+    for (n, sample) in range.clone().zip(samples.iter_range(range)) {
         // From here on, no sample is presented before the second visible picture.
         if sample.dts as i64 + offset_min > second {
             break;
         }
-        let time = presented_at(&sample);
+        let time = sample_presentation_time(&sample);
         let earliest = first.map_or(i64::MAX, |(time, _)| time);
         // A sample with duration 0 counts as one tick long.
         if time + i64::from(sample.duration.max(1)) <= start {
@@ -128,7 +128,7 @@ fn find_hidden_pictures(
     })
 }
 
-fn presented_at(sample: &Sample) -> i64 {
+fn sample_presentation_time(sample: &Sample) -> i64 {
     sample.dts as i64 + i64::from(sample.composition_offset)
 }
 
@@ -138,8 +138,8 @@ mod tests {
     use crate::fixtures::{build_avc_test_codec, build_track, build_video_track};
 
     fn times(samples: &SampleTable, shift: i64) -> Vec<i64> {
-        let all = samples.range(0..samples.len());
-        all.map(|s| presented_at(&s) + shift).collect()
+        let all = samples.iter_range(0..samples.len());
+        all.map(|s| sample_presentation_time(&s) + shift).collect()
     }
 
     #[test]
@@ -148,7 +148,7 @@ mod tests {
         // 15 * 512.
         let samples = build_video_track(2, 50, 100).samples;
         let start = 15 * 512;
-        let moved = move_hidden_pictures(&samples, 0..samples.len(), start, 12_800).unwrap();
+        let moved = retime_hidden_pictures(&samples, 0..samples.len(), start, 12_800).unwrap();
         assert_eq!((moved.count, moved.lead), (13, 13 * 512));
         let mut after = times(&moved.samples, moved.decode_shift);
         let before = times(&samples, 0);
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn a_picture_that_is_partly_hidden_starts_with_the_film() {
         let samples = build_video_track(2, 50, 100).samples;
-        let moved = move_hidden_pictures(&samples, 0..samples.len(), 1024 + 100, 12_800).unwrap();
+        let moved = retime_hidden_pictures(&samples, 0..samples.len(), 1024 + 100, 12_800).unwrap();
         assert_eq!((moved.count, moved.lead, moved.decode_shift), (0, 100, 0));
         assert_eq!(times(&moved.samples, 0)[0], 1024 + 100);
         assert_eq!(times(&moved.samples, 0)[1..], times(&samples, 0)[1..]);
@@ -187,7 +187,7 @@ mod tests {
             (512, 512, 9, false),
         ];
         let samples = build_track(build_avc_test_codec(640, 360), 12_800, 0, &rows).samples;
-        let moved = move_hidden_pictures(&samples, 0..4, 1536, 12_800).unwrap();
+        let moved = retime_hidden_pictures(&samples, 0..4, 1536, 12_800).unwrap();
         assert_eq!((moved.count, moved.lead), (2, 0));
         assert_eq!(times(&moved.samples, 0), [1538, 1536, 1537, 2048]);
     }
@@ -198,9 +198,9 @@ mod tests {
         // both fit before the second visible picture.
         let rows = [(1, 0, 9, true), (1, 0, 9, false), (1, 0, 9, false)];
         let samples = build_track(build_avc_test_codec(640, 360), 25, 0, &rows).samples;
-        assert!(move_hidden_pictures(&samples, 0..3, 1, 25).is_none());
+        assert!(retime_hidden_pictures(&samples, 0..3, 1, 25).is_none());
         assert!(
-            move_hidden_pictures(&samples, 0..3, 0, 25).is_none(),
+            retime_hidden_pictures(&samples, 0..3, 0, 25).is_none(),
             "nothing is hidden"
         );
     }

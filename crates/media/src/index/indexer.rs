@@ -6,7 +6,7 @@ use super::external_references::ExternalReferences;
 use super::fingerprint::FingerprintHasher;
 use super::fragment::read_moof;
 use super::movie_draft::{FinishedMovie, MovieDraft};
-use super::track::MediaFile;
+use super::trak::MediaFile;
 use super::{Index, IndexNote};
 use crate::bmff::{BoxHeader, Mp4Box, ftyp::Ftyp};
 use crate::error::{Error, ErrorKind, Result, format_fourcc};
@@ -454,7 +454,7 @@ impl Indexer {
                     None => self.fingerprint_hasher.add_box(found.offset, found.bytes),
                 }
                 let moov_range = found.offset..found.offset + found.bytes.len() as u64;
-                let source = MediaFile::from_moov_file(self.file_len, moov_range);
+                let source = MediaFile::containing_moov(self.file_len, moov_range);
                 let movie =
                     MovieDraft::from_moov(&found, self.is_quicktime, &source, &mut early_tracks)?;
                 self.movie = Some(movie);

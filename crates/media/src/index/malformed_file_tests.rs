@@ -7,20 +7,20 @@ mod partly_intact;
 mod tables;
 
 use super::testing::{
-    MuxFragment, MuxTrack, OffsetBase, ProgressiveLayout, mux_fragmented, mux_progressive,
-    sample_row,
+    OffsetBase, ProgressiveLayout, SyntheticFragment, SyntheticTrack, build_synthetic_progressive,
+    mux_fragmented, unplaced_sample,
 };
 use super::{Index, Indexer, index_file_in_memory};
 use crate::bytes::{write_box, write_full_box};
 use crate::error::{Error, ErrorKind};
 use damage_at_any_byte::collect_samples;
 
-fn build_tracks() -> Vec<MuxTrack> {
-    let video = (0..12).map(|n| sample_row(512, n % 3 * 512, 90 + n as u32, n % 4 == 0));
-    let audio = (0..9).map(|n| sample_row(1024, 0, 30 + n, true));
+fn build_synthetic_tracks() -> Vec<SyntheticTrack> {
+    let video = (0..12).map(|n| unplaced_sample(512, n % 3 * 512, 90 + n as u32, n % 4 == 0));
+    let audio = (0..9).map(|n| unplaced_sample(1024, 0, 30 + n, true));
     vec![
-        MuxTrack::video(1, video.collect()),
-        MuxTrack::audio(2, audio.collect()),
+        SyntheticTrack::video(1, video.collect()),
+        SyntheticTrack::audio(2, audio.collect()),
     ]
 }
 
@@ -31,11 +31,11 @@ fn build_progressive(moov_first: bool) -> Vec<u8> {
         chunks,
         ..ProgressiveLayout::default()
     };
-    mux_progressive(&build_tracks(), &layout).to_bytes()
+    build_synthetic_progressive(&build_synthetic_tracks(), &layout).to_bytes()
 }
 
 fn build_fragmented() -> Vec<u8> {
-    let one = |trafs| MuxFragment {
+    let one = |trafs| SyntheticFragment {
         offset_base: OffsetBase::Moof,
         has_explicit_fields: false,
         has_tfdt: true,
@@ -46,7 +46,7 @@ fn build_fragmented() -> Vec<u8> {
         one(vec![(0, vec![4]), (1, vec![3])]),
         one(vec![(0, vec![8]), (1, vec![6])]),
     ];
-    mux_fragmented(&build_tracks(), 0, &all).to_bytes()
+    mux_fragmented(&build_synthetic_tracks(), 0, &all).to_bytes()
 }
 
 /// Returns the bytes from the start of the body of the first box called `name` to the end of the
@@ -143,21 +143,21 @@ fn missing_media_is_reported_with_its_sample() {
 
 #[test]
 fn a_film_without_samples_is_refused() {
-    let mut empty = build_tracks();
+    let mut empty = build_synthetic_tracks();
     empty.iter_mut().for_each(|track| track.rows.clear());
     let layout = ProgressiveLayout::default();
     expect_error(
-        &mux_progressive(&empty, &layout).to_bytes(),
+        &build_synthetic_progressive(&empty, &layout).to_bytes(),
         ErrorKind::Empty,
         &["no samples"],
     );
     expect_error(
-        &mux_progressive(&[], &layout).to_bytes(),
+        &build_synthetic_progressive(&[], &layout).to_bytes(),
         ErrorKind::Empty,
         &["no tracks"],
     );
     expect_error(
-        &mux_fragmented(&build_tracks(), 0, &[]).to_bytes(),
+        &mux_fragmented(&build_synthetic_tracks(), 0, &[]).to_bytes(),
         ErrorKind::Empty,
         &["initialization segment"],
     );
@@ -175,7 +175,7 @@ fn a_film_without_samples_is_refused() {
 }
 
 #[test]
-fn a_late_or_compressed_moov_is_refused() {
+fn a_moov_after_its_fragments_or_compressed_is_refused() {
     let file = build_fragmented();
     let moof = file
         .windows(4)
@@ -195,11 +195,12 @@ fn a_late_or_compressed_moov_is_refused() {
 
 #[test]
 fn one_empty_track_is_left_out() {
-    let mut film = build_tracks();
+    let mut film = build_synthetic_tracks();
     film[0].rows.clear();
-    let index =
-        index_file_in_memory(&mux_progressive(&film, &ProgressiveLayout::default()).to_bytes())
-            .unwrap();
+    let index = index_file_in_memory(
+        &build_synthetic_progressive(&film, &ProgressiveLayout::default()).to_bytes(),
+    )
+    .unwrap();
     assert_eq!(
         index
             .tracks
@@ -213,9 +214,11 @@ fn one_empty_track_is_left_out() {
 
 #[test]
 fn unsupported_tracks_are_left_out() {
-    let mut film = build_tracks();
+    let mut film = build_synthetic_tracks();
     film[1].handler = *b"text";
-    let file = |film: &[MuxTrack]| mux_progressive(film, &ProgressiveLayout::default()).to_bytes();
+    let file = |film: &[SyntheticTrack]| {
+        build_synthetic_progressive(film, &ProgressiveLayout::default()).to_bytes()
+    };
     let index = index_file_in_memory(&file(&film)).unwrap();
     assert_eq!(index.tracks.len(), 1);
     assert_eq!(
@@ -234,7 +237,7 @@ fn unsupported_tracks_are_left_out() {
 
 #[test]
 fn several_sample_entries_are_accepted_if_one_is_used() {
-    let mut film = build_tracks();
+    let mut film = build_synthetic_tracks();
     let other = [&film[0].entries[0][..], b""].concat();
     film[0].entries.insert(0, other.clone());
     film[0].entries[0][60] ^= 1;
@@ -243,7 +246,7 @@ fn several_sample_entries_are_accepted_if_one_is_used() {
         chunks: vec![(0, 4), (0, 3)],
         ..ProgressiveLayout::default()
     };
-    let file = mux_progressive(&film, &layout).to_bytes();
+    let file = build_synthetic_progressive(&film, &layout).to_bytes();
     assert_eq!(
         index_file_in_memory(&file).unwrap().tracks[0]
             .codec

@@ -24,9 +24,9 @@ mod stbl;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
-mod track;
 mod track_draft;
 mod track_role;
+mod trak;
 
 pub(crate) use edit_list::EDIT_TIME_MAX;
 pub use external_references::ExternalReferences;

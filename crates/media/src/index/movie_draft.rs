@@ -3,12 +3,12 @@
 
 use super::early_parsed_tracks::EarlyParsedTracks;
 use super::left_out::{describe_track, may_be_video};
-use super::track::{MediaFile, TRACKS_MAX, TrakOutcome, read_trak};
 use super::track_draft::{FinishedTrack, TrackDraft};
+use super::trak::{MediaFile, TRACKS_MAX, TrakOutcome, read_trak};
 use super::{IndexNote, LeftOutTrack, Track};
 use crate::bmff::{Mp4Box, mvhd::Mvhd, trex::Trex};
 use crate::error::{Error, ErrorKind, Result};
-use crate::protection::encrypted_source::add_pssh_box;
+use crate::protection::source_protection::push_source_pssh;
 use std::collections::HashMap;
 
 /// A film while it is being indexed.
@@ -82,7 +82,7 @@ impl MovieDraft {
             let read = match &child.name {
                 b"trak" => movie.add_trak(&child, is_quicktime, source, early_tracks),
                 b"mvex" => movie.add_mvex(&child),
-                b"pssh" => add_pssh_box(&mut movie.pssh_boxes, child.bytes),
+                b"pssh" => push_source_pssh(&mut movie.pssh_boxes, child.bytes),
                 _ => Ok(()),
             };
             read.map_err(|error| {

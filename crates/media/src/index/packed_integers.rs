@@ -34,7 +34,7 @@ impl PackedIntegers {
             return PackedIntegers::repeat(constant, len);
         }
         let width = bytes_per_value(any);
-        let mut bytes = vec![0; len as usize * width + padding_bytes(width)];
+        let mut bytes = vec![0; len as usize * width + overread_padding_bytes(width)];
         write_values(width, values, &mut bytes);
         PackedIntegers {
             len,
@@ -57,7 +57,7 @@ impl PackedIntegers {
     /// Returns the packed size, in bytes, of `len` values that are not all equal; `largest` is the
     /// largest value.
     pub(super) fn packed_bytes(largest: u32, len: u32) -> usize {
-        len as usize * bytes_per_value(largest) + padding_bytes(bytes_per_value(largest))
+        len as usize * bytes_per_value(largest) + overread_padding_bytes(bytes_per_value(largest))
     }
 
     /// Number of values.
@@ -168,7 +168,7 @@ impl PackedIntegersBuilder {
             ..*self
         };
         let narrow = narrow.into_packed();
-        let room = self.expected.max(self.len as usize) * width + padding_bytes(width);
+        let room = self.expected.max(self.len as usize) * width + overread_padding_bytes(width);
         self.bytes.reserve_exact(room);
         self.bytes.resize(self.len as usize * width, 0);
         let values = (0..narrow.len).map(|n| narrow.get(n));
@@ -186,7 +186,7 @@ impl PackedIntegersBuilder {
 
     fn into_packed(mut self) -> PackedIntegers {
         self.bytes
-            .resize(self.bytes.len() + padding_bytes(self.width), 0);
+            .resize(self.bytes.len() + overread_padding_bytes(self.width), 0);
         PackedIntegers {
             len: self.len,
             width: self.width as u8,
@@ -203,7 +203,7 @@ fn bytes_per_value(bits: u32) -> usize {
 
 /// Returns the number of padding bytes after the last value. With the padding, four bytes can be
 /// read at the position of any value.
-fn padding_bytes(width: usize) -> usize {
+fn overread_padding_bytes(width: usize) -> usize {
     4 - width
 }
 

@@ -113,7 +113,7 @@ impl SampleTable {
         let (mut until, mut last) = (self.len, i64::MIN);
         while until > 0 {
             let from = until.saturating_sub(SAMPLES_PER_BLOCK);
-            last = last.max(self.range(from..until).map(end).max().unwrap_or(last));
+            last = last.max(self.iter_range(from..until).map(end).max().unwrap_or(last));
             let before = i64::try_from(self.dts(from)).unwrap_or(i64::MAX);
             if before.saturating_add(cts_max + 1) <= last {
                 break;
@@ -183,20 +183,22 @@ impl SampleTable {
         }
     }
 
-    /// Returns sample `n`. Use [`SampleTable::range`] for consecutive samples.
+    /// Returns sample `n`. Use [`SampleTable::iter_range`] for consecutive samples.
     pub fn get(&self, n: u32) -> Sample {
-        self.range(n..n.saturating_add(1)).next().unwrap_or(Sample {
-            dts: self.total_duration,
-            duration: 0,
-            composition_offset: 0,
-            size: 0,
-            is_sync: false,
-            offset: 0,
-        })
+        self.iter_range(n..n.saturating_add(1))
+            .next()
+            .unwrap_or(Sample {
+                dts: self.total_duration,
+                duration: 0,
+                composition_offset: 0,
+                size: 0,
+                is_sync: false,
+                offset: 0,
+            })
     }
 
     /// Iterates over the samples of `range`. Ignores the part of `range` past the last sample.
-    pub fn range(&self, range: Range<u32>) -> impl ExactSizeIterator<Item = Sample> + '_ {
+    pub fn iter_range(&self, range: Range<u32>) -> impl ExactSizeIterator<Item = Sample> + '_ {
         let range = range.start.min(self.len)..range.end.min(self.len);
         let mut dts = self.dts(range.start);
         let mut chunk = self.chunks.find_chunk(range.start);

@@ -77,7 +77,7 @@ impl SampleTableBuilder {
     #[inline]
     pub(super) fn push_composition_offsets(&mut self, count: u32, composition_offset: i32) {
         if count > 0 {
-            let number = self.composition_offset_number(composition_offset);
+            let number = self.intern_composition_offset(composition_offset);
             self.composition_offset_numbers
                 .push_run(count, number, self.expected_samples);
         }
@@ -124,7 +124,7 @@ impl SampleTableBuilder {
     }
 
     /// Returns the index of a composition offset in the list of distinct offsets.
-    fn composition_offset_number(&mut self, composition_offset: i32) -> u32 {
+    fn intern_composition_offset(&mut self, composition_offset: i32) -> u32 {
         // Most tracks have only a few different offsets. A linear search finds them faster than a
         // hash map.
         let first_values = self.composition_offset_values.iter().take(8);

@@ -17,7 +17,7 @@ impl SizeTable {
     pub fn new(column: &ColumnBuilder) -> SizeTable {
         let each = column.to_packed();
         SizeTable {
-            bytes_before_block: sum_blocks(&each),
+            bytes_before_block: block_prefix_sums(&each),
             sizes: each,
         }
     }
@@ -68,7 +68,7 @@ impl SizeTable {
     }
 }
 
-fn sum_blocks(sizes: &PackedIntegers) -> Box<[u64]> {
+fn block_prefix_sums(sizes: &PackedIntegers) -> Box<[u64]> {
     if sizes.constant_value().is_some() {
         return Box::default();
     }

@@ -94,7 +94,7 @@ impl SourceRecord {
     /// matches the tables of the `moov`.
     ///
     /// The hash of the tables may have been computed while the `moov` was being received.
-    pub(super) fn from_moov(
+    pub(super) fn read_from_moov(
         moov: &Mp4Box<'_>,
         early_tracks: &mut EarlyParsedTracks,
     ) -> Option<SourceRecord> {
@@ -131,10 +131,10 @@ impl SourceRecord {
             let (note, flags) = read_note(&mut reader)?;
             match flags & IS_LEFT_OUT {
                 0 => notes.push(note),
-                _ => left_out.push(left_out_of_note(&note)),
+                _ => left_out.push(left_out_from_note(&note)),
             }
         }
-        reader.check_not_truncated().ok()?;
+        reader.check_no_short_read().ok()?;
         Some(SourceRecord {
             file_len,
             fingerprint,
@@ -155,7 +155,7 @@ fn note_of_left_out(track: &LeftOutTrack) -> IndexNote {
     }
 }
 
-fn left_out_of_note(note: &IndexNote) -> LeftOutTrack {
+fn left_out_from_note(note: &IndexNote) -> LeftOutTrack {
     let (name, reason) = note.message.split_once('\n').unwrap_or((&note.message, ""));
     LeftOutTrack::new(name, reason)
 }
@@ -176,7 +176,7 @@ fn read_note(reader: &mut ByteReader<'_>) -> Option<(IndexNote, u8)> {
 fn hash_tables(bytes: &[u8]) -> u64 {
     let mut hash = SourceRecord::start_tables_hash(bytes.len());
     let words = hash.add_words(bytes);
-    hash.add_tail(bytes.get(words..).unwrap_or_default());
+    hash.add_partial_word(bytes.get(words..).unwrap_or_default());
     hash.finish()
 }
 
@@ -232,7 +232,7 @@ mod tests {
         }
         mark.caption_channels = None;
         let moov = Mp4Box::parse_first(&bytes, 0).unwrap();
-        let read = SourceRecord::from_moov(&moov, &mut EarlyParsedTracks::default());
+        let read = SourceRecord::read_from_moov(&moov, &mut EarlyParsedTracks::default());
         assert_eq!(read, Some(mark));
     }
 
@@ -254,7 +254,7 @@ mod tests {
         };
         let bytes = build_moov(&mark);
         let read = |bytes: &[u8]| {
-            SourceRecord::from_moov(
+            SourceRecord::read_from_moov(
                 &Mp4Box::parse_first(bytes, 0).ok()?,
                 &mut EarlyParsedTracks::default(),
             )

@@ -139,7 +139,7 @@ fn add_durations(
         (next, last) = (next + count, ticks);
     });
     if let Some((n, ticks)) = too_long {
-        return Err(draft.duration_error(n, ticks));
+        return Err(draft.sample_duration_error(n, ticks));
     }
     draft.samples.push_durations(left, last);
     draft.has_short_stts = left > 0;

@@ -3,8 +3,8 @@
 mod text_tracks;
 
 use super::testing::{
-    MuxFragment, MuxTrack, OffsetBase, ProgressiveLayout, SyntheticMediaFile, mux_fragmented,
-    mux_progressive, sample_row,
+    OffsetBase, ProgressiveLayout, SyntheticFragment, SyntheticMediaFile, SyntheticTrack,
+    build_synthetic_progressive, mux_fragmented, unplaced_sample,
 };
 use super::{Index, Indexer, Sample, SampleTable, SampleTableBuilder, index_file_in_memory};
 use crate::Result;
@@ -19,24 +19,24 @@ fn any_rows(most: usize) -> impl Strategy<Value = Vec<Sample>> {
     vec(one, 1..most).prop_map(|rows| {
         rows.into_iter()
             .map(|(duration, composition_offset, size, sync)| {
-                sample_row(duration, composition_offset, size, sync)
+                unplaced_sample(duration, composition_offset, size, sync)
             })
             .collect()
     })
 }
 
-fn any_film() -> impl Strategy<Value = Vec<MuxTrack>> {
+fn any_film() -> impl Strategy<Value = Vec<SyntheticTrack>> {
     let audio = (1u32..200, vec(1u32..400, 1..300), any::<bool>());
     (any_rows(60), audio, any_rows(20)).prop_map(|(video, (size, sizes, same), more)| {
         let size = |other: &u32| if same { size } else { *other };
         let audio = sizes
             .iter()
-            .map(|other| sample_row(1024, 0, size(other), true))
+            .map(|other| unplaced_sample(1024, 0, size(other), true))
             .collect();
         vec![
-            MuxTrack::video(7, video),
-            MuxTrack::audio(2, audio),
-            MuxTrack::video(9, more),
+            SyntheticTrack::video(7, video),
+            SyntheticTrack::audio(2, audio),
+            SyntheticTrack::video(9, more),
         ]
     })
 }
@@ -60,7 +60,7 @@ fn any_layout() -> impl Strategy<Value = ProgressiveLayout> {
         )
 }
 
-fn any_fragments() -> impl Strategy<Value = Vec<MuxFragment>> {
+fn any_fragments() -> impl Strategy<Value = Vec<SyntheticFragment>> {
     let base = prop_oneof![
         Just(OffsetBase::Absolute),
         Just(OffsetBase::Moof),
@@ -68,7 +68,7 @@ fn any_fragments() -> impl Strategy<Value = Vec<MuxFragment>> {
     ];
     let trafs = vec((0usize..3, vec(0u32..9, 1..3)), 0..4);
     let one = (base, any::<[bool; 2]>(), any::<u8>(), trafs);
-    let one = one.prop_map(|(base, [explicit, tfdt], stray, trafs)| MuxFragment {
+    let one = one.prop_map(|(base, [explicit, tfdt], stray, trafs)| SyntheticFragment {
         offset_base: base,
         has_explicit_fields: explicit,
         has_tfdt: tfdt,
@@ -79,8 +79,8 @@ fn any_fragments() -> impl Strategy<Value = Vec<MuxFragment>> {
 }
 
 /// Appends a fragment with all remaining samples of each track.
-fn append_rest(mut fragments: Vec<MuxFragment>) -> Vec<MuxFragment> {
-    fragments.push(MuxFragment {
+fn append_rest(mut fragments: Vec<SyntheticFragment>) -> Vec<SyntheticFragment> {
+    fragments.push(SyntheticFragment {
         offset_base: OffsetBase::Moof,
         has_explicit_fields: true,
         has_tfdt: true,
@@ -102,11 +102,11 @@ fn index_in_pieces(muxed: &SyntheticMediaFile, mut seed: u64) -> Result<Index> {
     indexer.finish()
 }
 
-fn assert_tables(muxed: &SyntheticMediaFile, index: &Index, tracks: &[MuxTrack]) {
+fn assert_tables(muxed: &SyntheticMediaFile, index: &Index, tracks: &[SyntheticTrack]) {
     assert_eq!(index.tracks.len(), tracks.len());
     for ((track, muxed), rows) in index.tracks.iter().zip(tracks).zip(&muxed.expected_samples) {
         assert_eq!(rows.len(), muxed.rows.len(), "the muxer lost samples");
-        let found: Vec<Sample> = track.samples.range(0..track.samples.len()).collect();
+        let found: Vec<Sample> = track.samples.iter_range(0..track.samples.len()).collect();
         assert_eq!(&found, rows);
         assert_eq!(track.samples, build_sample_by_sample(rows, !muxed.is_video));
         assert_eq!((track.id, track.timescale), (muxed.id, muxed.timescale));
@@ -131,7 +131,7 @@ proptest! {
     fn progressive_files_are_indexed_to_their_tables(
         tracks in any_film(), layout in any_layout(), seed in any::<u64>()
     ) {
-        let muxed = mux_progressive(&tracks, &layout);
+        let muxed = build_synthetic_progressive(&tracks, &layout);
         let index = index_in_pieces(&muxed, seed).unwrap();
         assert_tables(&muxed, &index, &tracks);
         prop_assert_eq!(index.fingerprint, index_file_in_memory(&muxed.to_bytes()).unwrap().fingerprint);
@@ -173,13 +173,13 @@ fn collect_reads(muxed: &SyntheticMediaFile) -> Vec<std::ops::Range<u64>> {
 #[test]
 fn a_moov_takes_one_or_two_reads_and_the_media_none() {
     let film = |samples: u32, moov_first| {
-        let rows = (0..samples).map(|n| sample_row(512, 0, 5000 + n % 9, n % 48 == 0));
+        let rows = (0..samples).map(|n| unplaced_sample(512, 0, 5000 + n % 9, n % 48 == 0));
         let layout = ProgressiveLayout {
             moov_first,
             is_64_bit: true,
             ..ProgressiveLayout::default()
         };
-        mux_progressive(&[MuxTrack::video(1, rows.collect())], &layout)
+        build_synthetic_progressive(&[SyntheticTrack::video(1, rows.collect())], &layout)
     };
     let once = collect_reads(&film(2000, true));
     assert_eq!((once.len(), &once[0]), (1, &(0..65_536)));
@@ -194,15 +194,19 @@ fn a_moov_takes_one_or_two_reads_and_the_media_none() {
 #[test]
 fn a_fragment_takes_one_read_and_small_ones_share_reads() {
     let film = |size| {
-        let rows = (0..2000).map(|n| sample_row(512, 0, size + n as u32 % 9, n % 50 == 0));
-        let one = MuxFragment {
+        let rows = (0..2000).map(|n| unplaced_sample(512, 0, size + n as u32 % 9, n % 50 == 0));
+        let one = SyntheticFragment {
             offset_base: OffsetBase::Moof,
             has_explicit_fields: true,
             has_tfdt: true,
             stray_boxes: 1 | 2 | 4,
             trafs: vec![(0, vec![50])],
         };
-        mux_fragmented(&[MuxTrack::video(1, rows.collect())], 0, &vec![one; 40])
+        mux_fragmented(
+            &[SyntheticTrack::video(1, rows.collect())],
+            0,
+            &vec![one; 40],
+        )
     };
     let large = film(6000);
     let found = collect_reads(&large);

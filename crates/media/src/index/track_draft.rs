@@ -7,7 +7,7 @@ use crate::bmff::elst::EditListEntry;
 use crate::bmff::tkhd::Tkhd;
 use crate::codec::Codec;
 use crate::error::{Error, ErrorKind, Result, format_fourcc};
-use crate::protection::encrypted_source::{select_pssh_boxes, unsupported_encryption_error};
+use crate::protection::source_protection::{select_pssh_of_key, unsupported_encryption_error};
 use crate::protection::{ProtectedEntry, SencTable, SourceProtection, StoredSubsamples};
 use crate::time::Time;
 use std::ops::Range;
@@ -271,7 +271,7 @@ impl TrackDraft {
             return Err(self.sample_beyond_file_error(n, sample.size, sample.offset));
         }
         if sample.duration > DURATION_MAX {
-            return Err(self.duration_error(n, sample.duration));
+            return Err(self.sample_duration_error(n, sample.duration));
         }
         self.samples.push(sample);
         Ok(())
@@ -323,7 +323,7 @@ impl TrackDraft {
     }
 
     /// Creates the error for a sample that lasts longer than [`DURATION_MAX`].
-    pub fn duration_error(&self, n: u32, ticks: u32) -> Error {
+    pub fn sample_duration_error(&self, n: u32, ticks: u32) -> Error {
         let id = self.id;
         let message = format!(
             "track {id}: sample {n} lasts {ticks} ticks; at most {DURATION_MAX} are allowed"
@@ -448,7 +448,7 @@ impl TrackDraft {
         let (samples, origin) = (trimmed.samples, trimmed.presentation_offset);
         let kept = trimmed.first..trimmed.first + samples.len();
         let protection = entry.protection.map(|entry| SourceProtection {
-            pssh_boxes: select_pssh_boxes(&self.pssh_boxes, &entry.protection.key_id),
+            pssh_boxes: select_pssh_of_key(&self.pssh_boxes, &entry.protection.key_id),
             auxiliary: self.auxiliary.trim(kept.clone()),
             entry,
         });
@@ -479,7 +479,7 @@ impl TrackDraft {
         })))
     }
 
-    fn new_note(&self, at: Option<u64>, message: String) -> IndexNote {
+    fn build_note(&self, at: Option<u64>, message: String) -> IndexNote {
         IndexNote {
             track_id: self.id,
             time_ticks: at,
@@ -512,17 +512,17 @@ impl TrackDraft {
                     "{} {message}, at most {} ticks: {remedy}",
                     anomaly.count, anomaly.largest
                 );
-                notes.push(self.new_note(Some(anomaly.first), message));
+                notes.push(self.build_note(Some(anomaly.first), message));
             }
         }
         if self.has_short_stts {
             let message =
                 "stts has fewer durations than there are samples: the last one is repeated";
-            notes.push(self.new_note(None, message.to_owned()));
+            notes.push(self.build_note(None, message.to_owned()));
         }
         if self.is_video && !self.tkhd.is_upright() {
             let message = "the tkhd matrix rotates or mirrors the picture: init segments keep it, transport streams cannot, and some players ignore it";
-            notes.push(self.new_note(None, message.to_owned()));
+            notes.push(self.build_note(None, message.to_owned()));
         }
         let unused = self
             .entries
@@ -533,7 +533,7 @@ impl TrackDraft {
             if let Err(error) = &entry.codec {
                 let code = entry.bytes.get(4..8).and_then(|code| code.try_into().ok());
                 let code = format_fourcc(code.unwrap_or_default());
-                notes.push(self.new_note(
+                notes.push(self.build_note(
                     None,
                     format!("an unused sample entry, {code}: {}", error.message),
                 ));

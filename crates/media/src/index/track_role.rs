@@ -85,7 +85,7 @@ impl TrackRole {
 
     /// Converts a media characteristic in a `tagc` box (QuickTime File Format, "Media
     /// characteristics").
-    fn from_characteristic(tag: &[u8]) -> Option<TrackRole> {
+    fn from_tagc(tag: &[u8]) -> Option<TrackRole> {
         let tag = tag.trim_ascii_end();
         // Some writers end the tag with NUL, before or after spaces.
         match tag.strip_suffix(b"\0").unwrap_or(tag).trim_ascii_end() {
@@ -114,7 +114,7 @@ pub(super) fn read_track_roles(udta: &Mp4Box<'_>) -> Vec<TrackRole> {
             b"kind" => KindBox::parse(child.body)
                 .ok()
                 .and_then(|kind| TrackRole::from_kind(&kind)),
-            b"tagc" => TrackRole::from_characteristic(child.body),
+            b"tagc" => TrackRole::from_tagc(child.body),
             _ => None,
         };
         roles.extend(role.filter(|role| !roles.contains(role)));

@@ -29,7 +29,7 @@ pub fn parse_server_manifest(bytes: &[u8]) -> Result<Vec<SmilTrack>> {
         return Err(Error::malformed(message));
     }
     let mut sources = Vec::new();
-    collect_tracks(&root, &mut sources)?;
+    collect_smil_tracks(&root, &mut sources)?;
     if sources.is_empty() {
         let message = "the server manifest names no file (no element with a src)";
         return Err(Error::new(ErrorKind::Empty, message));
@@ -39,12 +39,12 @@ pub fn parse_server_manifest(bytes: &[u8]) -> Result<Vec<SmilTrack>> {
 
 /// Adds the tracks of an element and of its children. The XML parser limits the depth of the
 /// recursion.
-fn collect_tracks(element: &XmlElement, sources: &mut Vec<SmilTrack>) -> Result<()> {
+fn collect_smil_tracks(element: &XmlElement, sources: &mut Vec<SmilTrack>) -> Result<()> {
     if element.name == "seq" && element.children.len() > 1 {
         let message = "the server manifest plays one clip after another; only the files of one title are served";
         return Err(Error::unsupported(message));
     }
-    sources.extend(parse_track(element));
+    sources.extend(parse_smil_track(element));
     if sources.len() > SMIL_TRACKS_MAX {
         let message = format!("the server manifest lists more than {SMIL_TRACKS_MAX} tracks");
         return Err(Error::new(ErrorKind::TooLarge, message));
@@ -52,10 +52,10 @@ fn collect_tracks(element: &XmlElement, sources: &mut Vec<SmilTrack>) -> Result<
     element
         .children
         .iter()
-        .try_for_each(|child| collect_tracks(child, sources))
+        .try_for_each(|child| collect_smil_tracks(child, sources))
 }
 
-fn parse_track(element: &XmlElement) -> Option<SmilTrack> {
+fn parse_smil_track(element: &XmlElement) -> Option<SmilTrack> {
     let kind = [
         SmilTrackKind::Video,
         SmilTrackKind::Audio,
@@ -73,12 +73,12 @@ fn parse_track(element: &XmlElement) -> Option<SmilTrack> {
         track_id: find_param(element, "trackID").and_then(|id| id.parse().ok()),
         text_role: find_param(element, "Subtype")
             .filter(|_| kind == SmilTrackKind::Text)
-            .and_then(parse_subtype),
+            .and_then(text_role_of_subtype),
     })
 }
 
 /// Returns the purpose that the subtype of a text stream declares.
-fn parse_subtype(subtype: &str) -> Option<TrackRole> {
+fn text_role_of_subtype(subtype: &str) -> Option<TrackRole> {
     match subtype.to_ascii_uppercase().as_str() {
         "CAPT" => Some(TrackRole::Caption),
         "SUBT" => Some(TrackRole::Subtitle),

@@ -1,7 +1,7 @@
 //! Writes server manifests in the format of Unified's tools.
 
 use super::SmilTrackKind;
-use crate::codec::{AudioCoding, AudioFormat, Codec, MediaFormat, VideoFormat};
+use crate::codec::{AudioCoding, AudioFormat, Codec, TrackFormat, VideoFormat};
 use crate::index::{Index, Track};
 use std::fmt::{self, Display, Write};
 
@@ -11,7 +11,7 @@ pub fn write_server_manifest<'a>(files: impl Iterator<Item = (&'a str, &'a Index
     for (src, index) in files {
         for track in &index.tracks {
             // Writing to a string cannot fail.
-            let _ = write_track(&mut out, src, track);
+            let _ = write_smil_track(&mut out, src, track);
         }
     }
     out.push_str("    </switch>\n  </body>\n</smil>\n");
@@ -27,12 +27,12 @@ const HEAD: &str = r#"<?xml version="1.0" encoding="utf-8"?>
     <switch>
 "#;
 
-fn write_track(out: &mut String, src: &str, track: &Track) -> fmt::Result {
+fn write_smil_track(out: &mut String, src: &str, track: &Track) -> fmt::Result {
     let codec = &track.codec;
     let kind = match &codec.format {
-        MediaFormat::Video(_) => SmilTrackKind::Video,
-        MediaFormat::Audio(_) => SmilTrackKind::Audio,
-        MediaFormat::Text(_) => SmilTrackKind::Text,
+        TrackFormat::Video(_) => SmilTrackKind::Video,
+        TrackFormat::Audio(_) => SmilTrackKind::Audio,
+        TrackFormat::Text(_) => SmilTrackKind::Text,
     };
     let name = kind.element_name();
     writeln!(
@@ -46,9 +46,9 @@ fn write_track(out: &mut String, src: &str, track: &Track) -> fmt::Result {
     write_param(out, "timescale", track.timescale)?;
     write_param(out, "FourCC", XmlAttributeText(&smooth_fourcc(codec)))?;
     match &codec.format {
-        MediaFormat::Video(video) => write_video_params(out, video)?,
-        MediaFormat::Audio(audio) => write_audio_params(out, audio)?,
-        MediaFormat::Text(_) => {}
+        TrackFormat::Video(video) => write_video_params(out, video)?,
+        TrackFormat::Audio(audio) => write_audio_params(out, audio)?,
+        TrackFormat::Text(_) => {}
     }
     writeln!(out, "      </{name}>")
 }

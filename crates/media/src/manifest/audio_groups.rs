@@ -148,7 +148,7 @@ impl<'a> AudioFamily<'a> {
             let track = presentation.track(self.programmes[*n].renditions[0]);
             (
                 !is_for_all_viewers(track),
-                choice.is_some_and(|choice| !is_chosen_language(choice, &track.language)),
+                choice.is_some_and(|choice| !is_default_audio_language(choice, &track.language)),
                 !track.is_enabled,
                 !track.roles.contains(&TrackRole::Main),
             )
@@ -159,7 +159,7 @@ impl<'a> AudioFamily<'a> {
 
 /// Returns whether a language matches the operator's choice. The choice `pt` also matches the
 /// language `pt-BR`.
-fn is_chosen_language(choice: &str, language: &str) -> bool {
+fn is_default_audio_language(choice: &str, language: &str) -> bool {
     let (Some(choice), Some(tag)) = (shortest_tag(choice), shortest_tag(language)) else {
         return false;
     };

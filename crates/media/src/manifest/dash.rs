@@ -5,7 +5,7 @@ mod segment_template;
 mod sets;
 mod text_sets;
 
-pub use segment_template::SegmentAddressing;
+pub use segment_template::TemplateAddressing;
 
 use super::escaping::XmlDuration;
 use crate::presentation::{Presentation, Rendition};
@@ -16,7 +16,7 @@ use std::fmt::Write;
 
 /// Writes the MPD of a presentation. The MPD is static, with one Period, and lists segments in
 /// SegmentTimelines.
-pub fn write_mpd(presentation: &Presentation, template: SegmentAddressing) -> String {
+pub fn write_mpd(presentation: &Presentation, template: TemplateAddressing) -> String {
     let mut out = String::with_capacity(2048 + 1024 * presentation.renditions.len());
     let longest = presentation.renditions.iter().flat_map(|rendition| {
         let ticks = (0..rendition.segment_count())
@@ -67,7 +67,7 @@ pub fn write_mpd(presentation: &Presentation, template: SegmentAddressing) -> St
 fn write_adaptation_set(
     out: &mut String,
     presentation: &Presentation,
-    template: SegmentAddressing,
+    template: TemplateAddressing,
     (id, switchable): (usize, &[usize]),
     set: &AdaptationSet,
 ) {

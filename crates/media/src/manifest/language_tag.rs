@@ -17,7 +17,7 @@ pub(crate) fn shortest_tag(language: &str) -> Option<String> {
     {
         return None;
     }
-    let primary = find_language(primary).map_or(primary, |language| language.0);
+    let primary = find_language_by_code(primary).map_or(primary, |language| language.0);
     Some(match rest {
         Some(rest) => format!("{primary}-{rest}"),
         None => primary.to_owned(),
@@ -38,7 +38,7 @@ pub fn parse_language(word: &str) -> Option<String> {
         .map_or((word, ""), |(first, rest)| (first, rest));
     let primary = primary.to_ascii_lowercase();
     // A code without an entry in the table, such as `yue`, must have three letters.
-    let is_code = primary.len() == 3 || find_language(&primary).is_some();
+    let is_code = primary.len() == 3 || find_language_by_code(&primary).is_some();
     let tag = match rest {
         "" => primary,
         rest => format!("{primary}-{rest}"),
@@ -48,10 +48,10 @@ pub fn parse_language(word: &str) -> Option<String> {
 
 /// Returns the English name of a language, if the table contains the language.
 pub(crate) fn english_name(language: &str) -> Option<&'static str> {
-    find_language(language.split('-').next()?).map(|language| language.3)
+    find_language_by_code(language.split('-').next()?).map(|language| language.3)
 }
 
-fn find_language(
+fn find_language_by_code(
     code: &str,
 ) -> Option<&'static (&'static str, &'static str, &'static str, &'static str)> {
     LANGUAGES

@@ -5,7 +5,7 @@ pub mod hls;
 pub mod read;
 pub mod url;
 
-use crate::presentation::{CmafHlsTextForm, ManifestRules};
+use crate::presentation::{CmafHlsTextForm, ManifestOptions};
 
 mod audio_groups;
 mod audio_purpose;
@@ -28,7 +28,7 @@ pub enum HlsTextForm {
 impl HlsTextForm {
     /// Returns the text format that a presentation's rules select for media in this container. Text
     /// with transport streams is never IMSC, because IMSC segments are CMAF.
-    pub(crate) fn choose_text_form(format: SegmentFormat, rules: &ManifestRules) -> HlsTextForm {
+    pub(crate) fn choose_text_form(format: SegmentFormat, rules: &ManifestOptions) -> HlsTextForm {
         match (format, rules.hls_text) {
             (SegmentFormat::Cmaf, CmafHlsTextForm::Imsc) => HlsTextForm::Imsc,
             _ => HlsTextForm::WebVtt(format),

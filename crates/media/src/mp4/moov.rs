@@ -4,7 +4,7 @@ use super::edit_list::{TrackEdits, build_edits, movie_timescale};
 use super::sample_table::{self, FileChunk, write_words};
 use crate::bmff::dref::{self, DataReference};
 use crate::bytes::{write_box, write_full_box};
-use crate::codec::MediaFormat;
+use crate::codec::TrackFormat;
 use crate::index::{Track, write_track_user_data};
 use crate::plan::init_segment::{IDENTITY_MATRIX_WORDS, display_size, pack_language, write_hdlr};
 
@@ -115,14 +115,14 @@ impl TrakWriter<'_> {
     fn write_minf(&self, out: &mut Vec<u8>, wide: bool) {
         match &self.track.codec.format {
             // graphics mode: copy
-            MediaFormat::Video(_) => {
+            TrackFormat::Video(_) => {
                 write_full_box(out, b"vmhd", 0, 1, |out| write_words(out, &[0; 2]))
             }
             // balance: centre
-            MediaFormat::Audio(_) => {
+            TrackFormat::Audio(_) => {
                 write_full_box(out, b"smhd", 0, 0, |out| write_words(out, &[0]))
             }
-            MediaFormat::Text(_) => write_full_box(out, b"nmhd", 0, 0, |_| {}),
+            TrackFormat::Text(_) => write_full_box(out, b"nmhd", 0, 0, |_| {}),
         }
         write_box(out, b"dinf", |out| dref::write_dref(out, self.location));
         write_box(out, b"stbl", |out| {

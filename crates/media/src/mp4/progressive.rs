@@ -75,13 +75,14 @@ impl ProgressiveMp4 {
         // 2 GiB could also use 32-bit offsets, but 64-bit offsets do no harm.
         let wide = mdat > u64::from(u32::MAX) / 2;
         place_chunks(&order, &mut chunks, 0);
-        let head_len = write_head(&tracks, &chunks, files.len(), wide, mdat)?.len() as u64;
+        let head_len =
+            write_progressive_head(&tracks, &chunks, files.len(), wide, mdat)?.len() as u64;
         if !wide && head_len + mdat > u64::from(u32::MAX) {
             return Err(Error::new(ErrorKind::TooLarge, "the tables are over 2 GiB"));
         }
         place_chunks(&order, &mut chunks, head_len);
         Ok(ProgressiveMp4 {
-            head: write_head(&tracks, &chunks, files.len(), wide, mdat)?,
+            head: write_progressive_head(&tracks, &chunks, files.len(), wide, mdat)?,
             source_ranges: merge_ranges(&order),
             len: head_len + mdat,
         })
@@ -145,7 +146,7 @@ fn merge_ranges(order: &[PlacedChunk]) -> Vec<(usize, Range<u64>)> {
     ranges
 }
 
-fn write_head(
+fn write_progressive_head(
     tracks: &[(usize, &Track)],
     chunks: &[Vec<FileChunk>],
     files: usize,

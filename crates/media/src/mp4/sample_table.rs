@@ -20,7 +20,7 @@ pub(super) struct FileChunk {
 /// lasts at most about `ticks`.
 pub(super) fn collect_chunks(samples: &SampleTable, ticks: u64) -> Vec<FileChunk> {
     let mut chunks: Vec<FileChunk> = Vec::new();
-    for sample in samples.range(0..samples.len()) {
+    for sample in samples.iter_range(0..samples.len()) {
         match chunks.last_mut() {
             Some(last)
                 if last.offset + last.byte_count == sample.offset
@@ -47,7 +47,7 @@ pub(super) fn write_sample_table(
     chunks: &[FileChunk],
     wide: bool,
 ) {
-    let all = || samples.range(0..samples.len());
+    let all = || samples.iter_range(0..samples.len());
     let stts = runs_of_equal(all().map(|sample| sample.duration));
     write_table(out, b"stts", 0, stts.len(), |out| {
         stts.iter()
@@ -118,7 +118,7 @@ fn write_stsz(out: &mut Vec<u8>, samples: &SampleTable) {
         write_words(out, &[shared.unwrap_or(0), len]);
         if shared.is_none() {
             samples
-                .range(0..len)
+                .iter_range(0..len)
                 .for_each(|sample| write_words(out, &[sample.size]));
         }
     });

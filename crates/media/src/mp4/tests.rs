@@ -4,8 +4,8 @@ use super::{ProgressiveMp4, write_index_mp4};
 use crate::bmff::dref::DataReference;
 use crate::fixtures;
 use crate::index::testing::{
-    MuxFragment, MuxTrack, OffsetBase, ProgressiveLayout, SyntheticMediaFile, mux_fragmented,
-    mux_progressive, sample_row,
+    OffsetBase, ProgressiveLayout, SyntheticFragment, SyntheticMediaFile, SyntheticTrack,
+    build_synthetic_progressive, mux_fragmented, unplaced_sample,
 };
 use crate::index::{
     ExternalReferences, Index, Indexer, Sample, Track, TrackRole, index_file_in_memory,
@@ -27,7 +27,7 @@ pub(crate) fn read_references(file: &[u8]) -> Option<ExternalReferences> {
 }
 
 fn collect_samples(track: &Track) -> Vec<Sample> {
-    track.samples.range(0..track.samples.len()).collect()
+    track.samples.iter_range(0..track.samples.len()).collect()
 }
 
 fn assert_same_track(a: &Track, b: &Track) {
@@ -80,17 +80,17 @@ fn assert_round_trip(index: &Index) {
 fn an_index_mp4_keeps_roles_and_what_is_left_out() {
     let rows = |count| {
         (0..count)
-            .map(|n| sample_row(512, 0, 9 + n, n == 0))
+            .map(|n| unplaced_sample(512, 0, 9 + n, n == 0))
             .collect()
     };
-    let mut text = MuxTrack::audio(3, rows(4));
+    let mut text = SyntheticTrack::audio(3, rows(4));
     text.handler = *b"text";
     let film = [
-        MuxTrack::video(1, rows(9)),
-        MuxTrack::audio(2, rows(5)),
+        SyntheticTrack::video(1, rows(9)),
+        SyntheticTrack::audio(2, rows(5)),
         text,
     ];
-    let file = mux_progressive(&film, &ProgressiveLayout::default()).to_bytes();
+    let file = build_synthetic_progressive(&film, &ProgressiveLayout::default()).to_bytes();
     let mut index = index_file_in_memory(&file).unwrap();
     assert_eq!(index.left_out.len(), 1);
     index.caption_channels = Some(vec![CaptionChannel::Cea608(1), CaptionChannel::Cea708(3)]);
@@ -104,7 +104,7 @@ fn any_rows() -> impl Strategy<Value = Vec<Sample>> {
     let sync = prop_oneof![1 => Just(true), 3 => Just(false)];
     vec((duration, composition_offset, 0u32..600, sync), 1..90).prop_map(|rows| {
         let row = |(duration, composition_offset, size, sync)| {
-            sample_row(duration, composition_offset, size, sync)
+            unplaced_sample(duration, composition_offset, size, sync)
         };
         rows.into_iter().map(row).collect()
     })
@@ -121,20 +121,20 @@ fn any_edits() -> impl Strategy<Value = Vec<(u32, i32)>> {
     ]
 }
 
-fn any_film() -> impl Strategy<Value = Vec<MuxTrack>> {
+fn any_film() -> impl Strategy<Value = Vec<SyntheticTrack>> {
     let sound = vec(1u32..400, 1..90);
     (any_rows(), any_edits(), sound, any_edits()).prop_map(|(video, edits, sound, sound_edits)| {
         let sound = sound
             .iter()
-            .map(|size| sample_row(1024, 0, *size, true))
+            .map(|size| unplaced_sample(1024, 0, *size, true))
             .collect();
-        let video = MuxTrack {
+        let video = SyntheticTrack {
             edits,
-            ..MuxTrack::video(7, video)
+            ..SyntheticTrack::video(7, video)
         };
-        let sound = MuxTrack {
+        let sound = SyntheticTrack {
             edits: sound_edits,
-            ..MuxTrack::audio(2, sound)
+            ..SyntheticTrack::audio(2, sound)
         };
         vec![video, sound]
     })
@@ -145,8 +145,8 @@ fn index_muxed(muxed: &SyntheticMediaFile) -> Option<Index> {
     index_file_in_memory(&muxed.to_bytes()).ok()
 }
 
-fn build_fragments(counts: &[u32]) -> Vec<MuxFragment> {
-    let one = |count: &u32| MuxFragment {
+fn build_fragments(counts: &[u32]) -> Vec<SyntheticFragment> {
+    let one = |count: &u32| SyntheticFragment {
         offset_base: OffsetBase::Moof,
         has_explicit_fields: true,
         has_tfdt: true,
@@ -162,7 +162,7 @@ proptest! {
         tracks in any_film(), chunks in vec((0usize..2, 1u32..9), 0..40), wide: bool
     ) {
         let layout = ProgressiveLayout { chunks, is_64_bit: wide, ..ProgressiveLayout::default() };
-        if let Some(index) = index_muxed(&mux_progressive(&tracks, &layout)) {
+        if let Some(index) = index_muxed(&build_synthetic_progressive(&tracks, &layout)) {
             assert_round_trip(&index);
         }
     }
@@ -182,7 +182,7 @@ proptest! {
         tracks in any_film(), chunks in vec((0usize..2, 1u32..9), 0..40), two_files: bool
     ) {
         let layout = ProgressiveLayout { chunks, ..ProgressiveLayout::default() };
-        let Some(index) = index_muxed(&mux_progressive(&tracks, &layout)) else { return Ok(()) };
+        let Some(index) = index_muxed(&build_synthetic_progressive(&tracks, &layout)) else { return Ok(()) };
         let index = Arc::new(index);
         let files = if two_files { vec![index.clone(), index.clone()] } else { vec![index.clone()] };
         let made = ProgressiveMp4::new(&files).unwrap();
@@ -255,7 +255,7 @@ fn every_codec_is_read_back() {
         track.language = "zh-Hant".into();
         track.name = Some("Director's cut".into());
         track.is_enabled = false;
-        assert_round_trip(&fixtures::build_index(vec![track]));
+        assert_round_trip(&fixtures::build_index_of_tracks(vec![track]));
     }
 }
 
@@ -268,11 +268,12 @@ fn times_beyond_every_movie_timescale_are_refused() {
     };
     // One movie timescale cannot express the delays of two tracks whose timescales are large
     // primes. The index MP4 can be written if only one of these tracks is delayed.
-    let ok = fixtures::build_index(vec![late(4_294_967_291, 7), late(4_294_967_279, -7)]);
+    let ok = fixtures::build_index_of_tracks(vec![late(4_294_967_291, 7), late(4_294_967_279, -7)]);
     assert_round_trip(&ok);
-    let both = fixtures::build_index(vec![late(4_294_967_291, 7), late(4_294_967_279, 7)]);
+    let both =
+        fixtures::build_index_of_tracks(vec![late(4_294_967_291, 7), late(4_294_967_279, 7)]);
     assert!(write_index_mp4(&both, "x").is_err());
-    let never = fixtures::build_index(vec![late(1, 1 << 59), late(4_294_967_279, 7)]);
+    let never = fixtures::build_index_of_tracks(vec![late(1, 1 << 59), late(4_294_967_279, 7)]);
     assert!(write_index_mp4(&never, "x").is_err());
     assert!(
         ProgressiveMp4::new(&[both]).is_ok(),
@@ -282,7 +283,7 @@ fn times_beyond_every_movie_timescale_are_refused() {
 
 #[test]
 fn media_of_another_length_is_refused() {
-    let index = fixtures::build_index(vec![fixtures::build_video_track(1, 25, 100)]);
+    let index = fixtures::build_index_of_tracks(vec![fixtures::build_video_track(1, 25, 100)]);
     let file = write_index_mp4(&index, "film.mp4").unwrap();
     let mut references = read_references(&file).unwrap();
     let error = references.build_index(0, index.file_len - 1).unwrap_err();
@@ -291,7 +292,7 @@ fn media_of_another_length_is_refused() {
 
 #[test]
 fn without_a_source_record_samples_must_fit_the_media() {
-    let index = fixtures::build_index(vec![fixtures::build_video_track(1, 25, 100)]);
+    let index = fixtures::build_index_of_tracks(vec![fixtures::build_video_track(1, 25, 100)]);
     let file = write_index_mp4(&index, "film.mp4").unwrap();
     let id = file.windows(4).position(|name| name == b"uuid").unwrap();
     let mut other = file.clone();
@@ -310,8 +311,8 @@ fn without_a_source_record_samples_must_fit_the_media() {
 
 #[test]
 fn a_file_of_several_locations_gives_an_index_for_each() {
-    let one = fixtures::build_index(vec![fixtures::build_video_track(1, 25, 100)]);
-    let two = fixtures::build_index(vec![fixtures::build_audio_track(1, 100)]);
+    let one = fixtures::build_index_of_tracks(vec![fixtures::build_video_track(1, 25, 100)]);
+    let two = fixtures::build_index_of_tracks(vec![fixtures::build_audio_track(1, 100)]);
     // Unified Streaming's tools also put the `trak` boxes of two files into one `moov`.
     let traks = |index: &Index, name: &str| {
         let file = write_index_mp4(index, name).unwrap();

@@ -46,7 +46,7 @@ impl Presentation {
     pub fn segment_ranges(&self, rendition: &Rendition, n: usize) -> Vec<Range<u64>> {
         let mut ranges = Vec::new();
         let samples = self.segment_samples(rendition, n);
-        let samples = self.track(rendition).samples.range(samples);
+        let samples = self.track(rendition).samples.iter_range(samples);
         samples.for_each(|sample| append_range(&mut ranges, &sample));
         ranges
     }
@@ -60,7 +60,7 @@ impl Presentation {
         let track = self.track(rendition);
         let all_sync = track.codec.audio().is_some();
         let clock = |ticks: i64| Time::new(ticks, track.timescale).round_to(90_000);
-        let samples = track.samples.range(self.segment_samples(rendition, n));
+        let samples = track.samples.iter_range(self.segment_samples(rendition, n));
         samples.map(move |sample| {
             let decoded =
                 rendition.start_ticks + sample.dts as i64 - i64::from(rendition.decode_delay);

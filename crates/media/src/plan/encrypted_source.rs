@@ -33,7 +33,7 @@ impl Presentation {
         let Some(source) = &track.protection else {
             return Ok(());
         };
-        let sizes = track.samples.range(samples.clone()).map(|s| s.size);
+        let sizes = track.samples.iter_range(samples.clone()).map(|s| s.size);
         source.decrypt_samples(payload, (samples, sizes), cipher)
     }
 }

@@ -3,7 +3,7 @@
 use super::TRACK_ID;
 use crate::bmff::dref::{self, DataReference};
 use crate::bytes::{write_box, write_full_box};
-use crate::codec::{MediaFormat, TextFormat};
+use crate::codec::{TextFormat, TrackFormat};
 use crate::index::Track;
 use crate::protection::{TrackSignaling, write_protected_entry};
 
@@ -37,8 +37,8 @@ pub(crate) fn write_init_segment(track: &Track, signaling: Option<&TrackSignalin
 /// text.
 fn write_ftyp(out: &mut Vec<u8>, track: &Track) {
     let profile = match &track.codec.format {
-        MediaFormat::Text(TextFormat::Wvtt) => b"cwvt",
-        MediaFormat::Text(TextFormat::Stpp) => b"im1t",
+        TrackFormat::Text(TextFormat::Wvtt) => b"cwvt",
+        TrackFormat::Text(TextFormat::Stpp) => b"im1t",
         _ => return out.extend_from_slice(FTYP),
     };
     write_box(out, b"ftyp", |out| {
@@ -102,11 +102,11 @@ fn write_mdia(out: &mut Vec<u8>, track: &Track, signaling: Option<&TrackSignalin
 /// necessary.
 pub(crate) fn write_hdlr(out: &mut Vec<u8>, track: &Track) {
     let (handler, name) = match &track.codec.format {
-        MediaFormat::Video(_) => (b"vide", b"Video\0"),
-        MediaFormat::Audio(_) => (b"soun", b"Audio\0"),
-        MediaFormat::Text(TextFormat::Wvtt) => (b"text", b"Texts\0"),
-        MediaFormat::Text(TextFormat::Stpp) => (b"subt", b"Texts\0"),
-        MediaFormat::Text(TextFormat::Tx3g) => (b"sbtl", b"Texts\0"),
+        TrackFormat::Video(_) => (b"vide", b"Video\0"),
+        TrackFormat::Audio(_) => (b"soun", b"Audio\0"),
+        TrackFormat::Text(TextFormat::Wvtt) => (b"text", b"Texts\0"),
+        TrackFormat::Text(TextFormat::Stpp) => (b"subt", b"Texts\0"),
+        TrackFormat::Text(TextFormat::Tx3g) => (b"sbtl", b"Texts\0"),
     };
     write_full_box(out, b"hdlr", 0, 0, |out| {
         write_words(out, &[0]);
@@ -114,11 +114,11 @@ pub(crate) fn write_hdlr(out: &mut Vec<u8>, track: &Track) {
         write_words(out, &[0; 3]);
         out.extend_from_slice(name);
     });
-    write_language(out, &track.language);
+    write_elng(out, &track.language);
 }
 
 /// Writes the extended language tag (8.4.6), unless three letters express the language.
-fn write_language(out: &mut Vec<u8>, language: &str) {
+fn write_elng(out: &mut Vec<u8>, language: &str) {
     if pack_language(language) == PACKED_UND && language != "und" {
         write_full_box(out, b"elng", 0, 0, |out| {
             out.extend(language.bytes().filter(|byte| *byte != 0));
@@ -143,13 +143,13 @@ pub(crate) fn pack_language(language: &str) -> u16 {
 fn write_minf(out: &mut Vec<u8>, track: &Track, signaling: Option<&TrackSignaling>) {
     match &track.codec.format {
         // graphics mode: copy
-        MediaFormat::Video(_) => {
+        TrackFormat::Video(_) => {
             write_full_box(out, b"vmhd", 0, 1, |out| write_words(out, &[0; 2]))
         }
         // balance: centre
-        MediaFormat::Audio(_) => write_full_box(out, b"smhd", 0, 0, |out| write_words(out, &[0])),
-        MediaFormat::Text(TextFormat::Stpp) => write_full_box(out, b"sthd", 0, 0, |_| {}),
-        MediaFormat::Text(_) => write_full_box(out, b"nmhd", 0, 0, |_| {}),
+        TrackFormat::Audio(_) => write_full_box(out, b"smhd", 0, 0, |out| write_words(out, &[0])),
+        TrackFormat::Text(TextFormat::Stpp) => write_full_box(out, b"sthd", 0, 0, |_| {}),
+        TrackFormat::Text(_) => write_full_box(out, b"nmhd", 0, 0, |_| {}),
     }
     write_box(out, b"dinf", |out| {
         dref::write_dref(out, &DataReference::SameFile);

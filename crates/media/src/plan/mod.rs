@@ -9,12 +9,12 @@ mod protected;
 mod tests;
 
 pub use access_units::{AccessUnit, SegmentAccessUnits};
-pub use protected::{FragmentSelector, KnownSubsamples};
+pub use protected::{KnownSubsamples, SegmentOrKeyFrame};
 
 use crate::index::Track;
 use crate::presentation::{Presentation, Rendition};
 use crate::protection::SampleAuxiliary;
-use moof::{FragmentPlan, FragmentShape};
+use moof::{FragmentShape, FragmentWriter};
 pub(crate) use moof::{STYP, SYNC};
 use std::ops::Range;
 
@@ -47,7 +47,7 @@ impl Presentation {
         fragment.assemble_plan(rendition.file_index)
     }
 
-    fn segment_fragment<'a>(&'a self, rendition: &'a Rendition, n: usize) -> FragmentPlan<'a> {
+    fn segment_fragment<'a>(&'a self, rendition: &'a Rendition, n: usize) -> FragmentWriter<'a> {
         let shape = self.fragment_shape(rendition, self.segment_samples(rendition, n));
         self.build_fragment(rendition, shape, n as u32)
     }
@@ -62,13 +62,13 @@ impl Presentation {
     }
 
     /// Plans one key frame as a CMAF fragment. The fragment lasts until the next frame of
-    /// [`Presentation::key_frames`].
+    /// [`Presentation::trick_play_key_frames`].
     pub fn plan_key_frame(&self, rendition: &Rendition, key: u32) -> Plan {
         let fragment = self.key_frame_fragment(rendition, key);
         fragment.assemble_plan(rendition.file_index)
     }
 
-    fn key_frame_fragment<'a>(&'a self, rendition: &'a Rendition, key: u32) -> FragmentPlan<'a> {
+    fn key_frame_fragment<'a>(&'a self, rendition: &'a Rendition, key: u32) -> FragmentWriter<'a> {
         let next = self.find_next_trick_play_frame(rendition, key);
         let from = self.presentation_time(rendition, key);
         let ticks = self.presentation_time(rendition, next).saturating_sub(from);
@@ -77,7 +77,7 @@ impl Presentation {
     }
 
     /// Returns the length in bytes of the fragment that [`Presentation::plan_key_frame`] plans.
-    pub(crate) fn key_frame_len(&self, rendition: &Rendition, key: u32) -> u64 {
+    pub(crate) fn key_frame_fragment_len(&self, rendition: &Rendition, key: u32) -> u64 {
         // The duration does not change the length of the head.
         self.key_frame_shape(rendition, key, 0).len()
             + self.estimate_auxiliary_len(rendition, key..key.saturating_add(1))
@@ -119,12 +119,12 @@ impl Presentation {
         rendition: &Rendition,
         shape: FragmentShape<'a>,
         n: u32,
-    ) -> FragmentPlan<'a> {
+    ) -> FragmentWriter<'a> {
         let source = self.served_source_protection(rendition);
         let auxiliary = source.map(|source| {
             SampleAuxiliary::from_source(&source.auxiliary, shape.sample_range.clone())
         });
-        FragmentPlan {
+        FragmentWriter {
             tfdt: self.decode_time(rendition, shape.sample_range.start),
             shape,
             sequence_number: n.wrapping_add(1),

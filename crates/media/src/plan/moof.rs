@@ -7,7 +7,7 @@ use crate::protection::SampleAuxiliary;
 use std::ops::Range;
 
 /// Consecutive samples that become one moof and one mdat.
-pub(super) struct FragmentPlan<'a> {
+pub(super) struct FragmentWriter<'a> {
     pub(super) shape: FragmentShape<'a>,
     /// Served decode time of the first sample, in ticks.
     pub(super) tfdt: u64,
@@ -40,13 +40,13 @@ const NON_SYNC: u32 = 0x0101_0000;
 struct SharedSampleFields {
     duration: Option<u32>,
     size: Option<u32>,
-    flags: SampleFlags,
+    flags: SampleFlagsPattern,
     /// Whether the served composition offset of every sample is 0.
     has_zero_offsets: bool,
 }
 
 #[derive(PartialEq, Eq)]
-enum SampleFlags {
+enum SampleFlagsPattern {
     All(u32),
     /// Only the first sample is a sync sample.
     FirstSync,
@@ -71,12 +71,12 @@ impl FragmentShape<'_> {
             .end
             .saturating_sub(self.sample_range.start);
         let flags = match count {
-            _ if self.is_all_sync => SampleFlags::All(SYNC),
+            _ if self.is_all_sync => SampleFlagsPattern::All(SYNC),
             count => match self.samples.count_sync_samples(self.sample_range.clone()) {
-                (sync, _) if sync == count => SampleFlags::All(SYNC),
-                (0, _) => SampleFlags::All(NON_SYNC),
-                (1, true) => SampleFlags::FirstSync,
-                _ => SampleFlags::Each,
+                (sync, _) if sync == count => SampleFlagsPattern::All(SYNC),
+                (0, _) => SampleFlagsPattern::All(NON_SYNC),
+                (1, true) => SampleFlagsPattern::FirstSync,
+                _ => SampleFlagsPattern::Each,
             },
         };
         let range = || self.sample_range.clone();
@@ -113,7 +113,7 @@ impl FragmentShape<'_> {
     }
 }
 
-impl FragmentPlan<'_> {
+impl FragmentWriter<'_> {
     pub(super) fn assemble_plan(&self, file: usize) -> Plan {
         let payload = self
             .shape
@@ -165,10 +165,10 @@ impl FragmentPlan<'_> {
                 write_full_box(out, b"trun", 0, shared.trun_flags(), |out| {
                     write_u32(out, range.end.saturating_sub(range.start));
                     write_u32(out, data_offset);
-                    if shared.flags == SampleFlags::FirstSync {
+                    if shared.flags == SampleFlagsPattern::FirstSync {
                         write_u32(out, SYNC);
                     }
-                    for sample in samples.range(range.clone()) {
+                    for sample in samples.iter_range(range.clone()) {
                         self.write_trun_entry(out, shared, &sample);
                         append_range(&mut ranges, &sample);
                     }
@@ -189,7 +189,7 @@ impl FragmentPlan<'_> {
         if shared.size.is_none() {
             write_u32(out, sample.size);
         }
-        if shared.flags == SampleFlags::Each {
+        if shared.flags == SampleFlagsPattern::Each {
             write_u32(out, if sample.is_sync { SYNC } else { NON_SYNC });
         }
         if !shared.has_zero_offsets {
@@ -208,7 +208,7 @@ impl SharedSampleFields {
         0x2_0000
             | if self.duration.is_some() { 0x8 } else { 0 }
             | if self.size.is_some() { 0x10 } else { 0 }
-            | if self.flags != SampleFlags::Each {
+            | if self.flags != SampleFlagsPattern::Each {
                 0x20
             } else {
                 0
@@ -219,9 +219,9 @@ impl SharedSampleFields {
         write_full_box(out, b"tfhd", 0, self.tfhd_flags(), |out| {
             write_u32(out, TRACK_ID);
             let flags = match self.flags {
-                SampleFlags::All(flags) => Some(flags),
-                SampleFlags::FirstSync => Some(NON_SYNC),
-                SampleFlags::Each => None,
+                SampleFlagsPattern::All(flags) => Some(flags),
+                SampleFlagsPattern::FirstSync => Some(NON_SYNC),
+                SampleFlagsPattern::Each => None,
             };
             for default in [self.duration, self.size, flags].into_iter().flatten() {
                 write_u32(out, default);
@@ -231,13 +231,13 @@ impl SharedSampleFields {
 
     fn trun_flags(&self) -> u32 {
         // data-offset-present, and the bits of the fields that `trun` contains.
-        0x1 | if self.flags == SampleFlags::FirstSync {
+        0x1 | if self.flags == SampleFlagsPattern::FirstSync {
             0x4
         } else {
             0
         } | if self.duration.is_none() { 0x100 } else { 0 }
             | if self.size.is_none() { 0x200 } else { 0 }
-            | if self.flags == SampleFlags::Each {
+            | if self.flags == SampleFlagsPattern::Each {
                 0x400
             } else {
                 0

@@ -1,7 +1,7 @@
 //! Plans of protected segments, whose heads also contain the subsamples of each sample.
 
 use super::Plan;
-use super::moof::FragmentPlan;
+use super::moof::FragmentWriter;
 use crate::error::{Error, Result};
 use crate::presentation::{Presentation, Rendition};
 use crate::protection::{
@@ -11,7 +11,7 @@ use std::ops::Range;
 
 /// A protected fragment, which is a media segment or a key frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum FragmentSelector {
+pub enum SegmentOrKeyFrame {
     /// The media segment with this number, counted from 0.
     Segment(usize),
     /// The key frame with this sample number.
@@ -34,7 +34,7 @@ impl Presentation {
     pub fn known_subsamples(
         &self,
         rendition: &Rendition,
-        fragment: FragmentSelector,
+        fragment: SegmentOrKeyFrame,
     ) -> KnownSubsamples {
         let track = self.track(rendition);
         let Some(signaling) = self.track_signaling(rendition) else {
@@ -59,18 +59,18 @@ impl Presentation {
     pub fn plan_protected(
         &self,
         rendition: &Rendition,
-        fragment: FragmentSelector,
+        fragment: SegmentOrKeyFrame,
         map: Option<&SubsampleMap>,
     ) -> Plan {
         let samples = self.fragment_samples(rendition, fragment);
         let mut plan = match fragment {
-            FragmentSelector::Segment(n) => self.segment_fragment(rendition, n),
-            FragmentSelector::KeyFrame(key) => self.key_frame_fragment(rendition, key),
+            SegmentOrKeyFrame::Segment(n) => self.segment_fragment(rendition, n),
+            SegmentOrKeyFrame::KeyFrame(key) => self.key_frame_fragment(rendition, key),
         };
         if let Some(signaling) = self.track_signaling(rendition) {
             let count = samples.end.saturating_sub(samples.start);
             let auxiliary = SampleAuxiliary::new(&signaling.protection, samples.start, count, map);
-            plan = FragmentPlan {
+            plan = FragmentWriter {
                 auxiliary: Some(auxiliary),
                 ..plan
             };
@@ -86,7 +86,7 @@ impl Presentation {
     pub fn find_subsamples(
         &self,
         rendition: &Rendition,
-        fragment: FragmentSelector,
+        fragment: SegmentOrKeyFrame,
         payload: &[u8],
     ) -> Result<Option<SubsampleMap>> {
         let Some(signaling) = self.track_signaling(rendition) else {
@@ -122,7 +122,7 @@ impl Presentation {
         let Some(signaling) = self.track_signaling(rendition) else {
             return Ok(());
         };
-        let sizes = self.track(rendition).samples.range(samples.clone());
+        let sizes = self.track(rendition).samples.iter_range(samples.clone());
         encrypt_samples(
             payload,
             (samples.start, sizes.map(|sample| sample.size)),
@@ -140,11 +140,11 @@ impl Presentation {
         if self.protection.is_none() && self.track(rendition).protection.is_none() {
             return 0;
         }
-        self.estimate_protected_len(rendition, samples)
+        self.estimate_protection_overhead(rendition, samples)
     }
 
     #[cold]
-    fn estimate_protected_len(&self, rendition: &Rendition, samples: Range<u32>) -> u64 {
+    fn estimate_protection_overhead(&self, rendition: &Rendition, samples: Range<u32>) -> u64 {
         let count = samples.len() as u64;
         if let Some(source) = self.served_source_protection(rendition) {
             return SampleAuxiliary::from_source(&source.auxiliary, samples).len();
@@ -160,21 +160,21 @@ impl Presentation {
     pub fn fragment_samples(
         &self,
         rendition: &Rendition,
-        fragment: FragmentSelector,
+        fragment: SegmentOrKeyFrame,
     ) -> Range<u32> {
         match fragment {
-            FragmentSelector::Segment(n) => self.segment_samples(rendition, n),
-            FragmentSelector::KeyFrame(key) => key..key.saturating_add(1),
+            SegmentOrKeyFrame::Segment(n) => self.segment_samples(rendition, n),
+            SegmentOrKeyFrame::KeyFrame(key) => key..key.saturating_add(1),
         }
     }
 
     fn fragment_sample_sizes<'a>(
         &'a self,
         rendition: &'a Rendition,
-        fragment: FragmentSelector,
+        fragment: SegmentOrKeyFrame,
     ) -> impl Iterator<Item = u32> + 'a {
         let samples = self.fragment_samples(rendition, fragment);
-        let samples = self.track(rendition).samples.range(samples);
+        let samples = self.track(rendition).samples.iter_range(samples);
         samples.map(|sample| sample.size)
     }
 }

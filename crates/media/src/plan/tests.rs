@@ -1,7 +1,7 @@
 //! Tests that compare plans with a naive muxer and with our own indexer.
 
 use super::*;
-use crate::fixtures::{self, arbitrary_title, build_index};
+use crate::fixtures::{self, arbitrary_title, build_index_of_tracks};
 use crate::index::{Sample, index_file_in_memory};
 use crate::presentation::PackagingRules;
 use crate::time::Time;
@@ -133,7 +133,7 @@ proptest! {
         let Ok(title) = Presentation::new(files, &PackagingRules { segment_duration_ms: segment_ms }) else { return Ok(()) };
         for rendition in &title.renditions {
             let track = title.track(rendition);
-            let rows: Vec<Sample> = track.samples.range(0..u32::MAX).collect();
+            let rows: Vec<Sample> = track.samples.iter_range(0..u32::MAX).collect();
             for n in 0..rendition.segment_count() {
                 let plan = title.plan_segment(rendition, n);
                 let samples = &rows[rendition.segment_cuts[n] as usize..rendition.segment_cuts[n + 1] as usize];
@@ -158,13 +158,13 @@ proptest! {
             let again = index_file_in_memory(&file).expect("the generated file can be indexed");
             let back = &again.tracks[0];
             prop_assert_eq!(back.timescale, track.timescale);
-            let shown = back.samples.range(0..u32::MAX).map(|s| back.presentation_offset + s.dts as i64 + i64::from(s.composition_offset));
+            let shown = back.samples.iter_range(0..u32::MAX).map(|s| back.presentation_offset + s.dts as i64 + i64::from(s.composition_offset));
             prop_assert_eq!(shown.min(), Some(title.segment_start(rendition, 0) as i64));
             let delay = rendition.decode_delay as i32;
             prop_assert_eq!(&back.codec.codec_string, &track.codec.codec_string);
             prop_assert_eq!(back.samples.total_duration(), track.samples.total_duration() - track.samples.dts(rendition.segment_cuts[0]));
-            let served = track.samples.range(rendition.segment_cuts[0]..u32::MAX);
-            for (a, b) in served.zip(back.samples.range(0..u32::MAX)) {
+            let served = track.samples.iter_range(rendition.segment_cuts[0]..u32::MAX);
+            for (a, b) in served.zip(back.samples.iter_range(0..u32::MAX)) {
                 let end = b.offset + u64::from(b.size);
                 let expected = sample_bytes(&a);
                 prop_assert_eq!(&file[b.offset as usize..end as usize], &expected[..]);
@@ -178,7 +178,7 @@ proptest! {
         let Ok(title) = Presentation::new(files, &PackagingRules { segment_duration_ms: segment_ms }) else { return Ok(()) };
         for rendition in title.video_renditions() {
             let track = title.track(rendition);
-            for key in title.key_frames(rendition) {
+            for key in title.trick_play_key_frames(rendition) {
                 let plan = title.plan_key_frame(rendition, key);
                 let next = title.find_next_trick_play_frame(rendition, key);
                 let time = title.presentation_time(rendition, key);
@@ -188,7 +188,7 @@ proptest! {
                 prop_assert_eq!(clock.tfdt + u64::from(clock.served_offset(&sample)), time);
                 let expected = mux_naively(&[sample], clock, key + 1, true);
                 prop_assert_eq!(segment_bytes(&plan), expected);
-                prop_assert_eq!(plan.len, title.key_frame_len(rendition, key));
+                prop_assert_eq!(plan.len, title.key_frame_fragment_len(rendition, key));
             }
         }
     }
@@ -222,7 +222,7 @@ fn a_segment_of_four_gigabytes_has_a_long_mdat_header() {
         &[(512, 0, 4, true), row, row, row],
     );
     let title = Presentation::new(
-        vec![build_index(vec![track])],
+        vec![build_index_of_tracks(vec![track])],
         &PackagingRules {
             segment_duration_ms: 6000,
         },

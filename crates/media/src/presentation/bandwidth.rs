@@ -21,34 +21,34 @@ impl Presentation {
     ) -> Bandwidth {
         let ticks = |n| self.segment_duration_ticks(rendition, n);
         let segments = (0..rendition.segment_count()).map(|n| (ticks(n), len(n)));
-        self.measure_rendition_segments(rendition, segments.collect())
+        self.compute_segments_bandwidth(rendition, segments.collect())
     }
 
     /// Measures the bandwidth of the key frames of a video rendition, which trick play fetches.
     pub(crate) fn measure_key_frame_bandwidth(&self, rendition: &Rendition) -> Bandwidth {
         let mut segments: Vec<(u64, u64)> = Vec::new();
         let mut last = 0;
-        for key in self.key_frames(rendition).chain([u32::MAX]) {
+        for key in self.trick_play_key_frames(rendition).chain([u32::MAX]) {
             let time = self.presentation_time(rendition, key);
             if let Some(before) = segments.last_mut() {
                 before.0 = time - last;
             }
             last = time;
             if key < u32::MAX {
-                segments.push((0, self.key_frame_len(rendition, key)));
+                segments.push((0, self.key_frame_fragment_len(rendition, key)));
             }
         }
-        self.measure_rendition_segments(rendition, segments)
+        self.compute_segments_bandwidth(rendition, segments)
     }
 
-    fn measure_rendition_segments(
+    fn compute_segments_bandwidth(
         &self,
         rendition: &Rendition,
         segments: Vec<(u64, u64)>,
     ) -> Bandwidth {
         let timescale = self.track(rendition).timescale;
         let target = u64::from(self.target_duration_s) * u64::from(timescale);
-        measure_segments(&segments, target, timescale)
+        compute_peak_and_average(&segments, target, timescale)
     }
 }
 
@@ -59,7 +59,7 @@ const RUNS_MAX: usize = 16;
 
 /// Measures segments, each given as its duration in ticks and its length in bytes. `target` is the
 /// target duration in ticks.
-fn measure_segments(segments: &[(u64, u64)], target: u64, timescale: u32) -> Bandwidth {
+fn compute_peak_and_average(segments: &[(u64, u64)], target: u64, timescale: u32) -> Bandwidth {
     let sum = |segments: &[(u64, u64)]| {
         segments
             .iter()
@@ -121,7 +121,7 @@ mod tests {
     fn equal_segments_peak_at_the_largest() {
         let segments = [(6, 600), (6, 900), (6, 300)];
         assert_eq!(
-            measure_segments(&segments, 6, 1),
+            compute_peak_and_average(&segments, 6, 1),
             Bandwidth {
                 peak: 1200,
                 average: 800
@@ -134,13 +134,16 @@ mod tests {
         // The last segment alone would have 8000 bit/s. Its duration of 1 s is less than half the
         // target of 6 s, so it is measured together with the segment before.
         let segments = [(6, 600), (6, 600), (1, 1000)];
-        assert_eq!(measure_segments(&segments, 6, 1).peak, 1600 * 8 / 7 + 1);
+        assert_eq!(
+            compute_peak_and_average(&segments, 6, 1).peak,
+            1600 * 8 / 7 + 1
+        );
     }
 
     #[test]
     fn a_title_shorter_than_half_the_target_peaks_at_its_average() {
-        assert_eq!(measure_segments(&[(2, 100)], 6, 1).peak, 400);
-        assert_eq!(measure_segments(&[], 6, 1), Bandwidth::default());
+        assert_eq!(compute_peak_and_average(&[(2, 100)], 6, 1).peak, 400);
+        assert_eq!(compute_peak_and_average(&[], 6, 1), Bandwidth::default());
     }
 
     proptest! {
@@ -158,7 +161,7 @@ mod tests {
                     }
                 }
             }
-            let measured = measure_segments(&segments, target, 1);
+            let measured = compute_peak_and_average(&segments, target, 1);
             prop_assert_eq!(measured.peak, expected.max(measured.average));
         }
     }

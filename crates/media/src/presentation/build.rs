@@ -1,12 +1,12 @@
 //! Builds a presentation: chooses tracks, shifts their times, cuts them into segments and measures
 //! the renditions.
 
-use super::frame_rate::max_frame_rate;
-use super::presentation_times::earliest_presentation_times;
+use super::frame_rate::track_max_frame_rate;
+use super::sample_times::earliest_presentation_times;
 use super::segment_grid::{self, KeyFrameTimes};
 use super::served_tracks::{self, ServedTrack};
 use super::timeline_shift::TimelineShift;
-use super::{Bandwidth, ManifestRules, PackagingRules, Presentation, Rendition, rendition_names};
+use super::{Bandwidth, ManifestOptions, PackagingRules, Presentation, Rendition, rendition_names};
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::Index;
 use crate::protection::{TitleProtection, TrackSignaling};
@@ -52,7 +52,7 @@ impl Presentation {
 }
 
 fn build_presentation(files: Vec<Arc<Index>>, rules: &PackagingRules) -> Result<Presentation> {
-    served_tracks::check_lengths(&files)?;
+    served_tracks::check_file_durations(&files)?;
     let mut left_out = Vec::new();
     let mut served = served_tracks::choose_tracks(&files, &mut left_out)?;
     sort_for_manifests(&mut served);
@@ -67,7 +67,7 @@ fn build_presentation(files: Vec<Arc<Index>>, rules: &PackagingRules) -> Result<
     }
     let target_ns = i64::from(rules.segment_duration_ms.max(1)) * 1_000_000;
     let cuts = cut_tracks(&shifted, target_ns);
-    check_segment_sample_counts(&shifted, &cuts)?;
+    check_segment_sample_limit(&shifted, &cuts)?;
     let names = rendition_names::name_renditions(&served);
     let renditions: Vec<Rendition> = shifted
         .iter()
@@ -76,8 +76,8 @@ fn build_presentation(files: Vec<Arc<Index>>, rules: &PackagingRules) -> Result<
         .map(|((shifted, name), cuts)| build_rendition(shifted, name, cuts))
         .collect();
     let zero = shift.film_zero();
-    let duration = total_duration(&shifted, zero);
-    let version = hash_version(&files, rules) ^ shift.added_shift();
+    let duration = presentation_duration(&shifted, zero);
+    let version = hash_version(&files, rules) ^ shift.presentation_time_offset_padding();
     drop(shifted);
     let mut presentation = Presentation {
         files,
@@ -88,7 +88,7 @@ fn build_presentation(files: Vec<Arc<Index>>, rules: &PackagingRules) -> Result<
         segment_duration_ms: rules.segment_duration_ms,
         version_hash: version,
         left_out,
-        manifest_rules: ManifestRules::default(),
+        manifest_rules: ManifestOptions::default(),
         text: Arc::default(),
         text_bandwidths: TextBandwidths::default(),
         protection: None,
@@ -120,7 +120,7 @@ fn cut_tracks(tracks: &[ShiftedTrack], target_ns: i64) -> Vec<(Vec<u32>, usize)>
     let videos = tracks.partition_point(|shifted| shifted.served.is_video());
     let (keys, samples): (Vec<KeyFrameTimes>, Vec<Vec<u32>>) = tracks[..videos]
         .iter()
-        .map(ShiftedTrack::find_key_frames)
+        .map(ShiftedTrack::collect_cut_candidates)
         .unzip();
     let groups = segment_grid::build_grids(&keys, target_ns);
     let mut cuts = vec![(Vec::new(), 0); tracks.len()];
@@ -205,7 +205,7 @@ impl ShiftedTrack<'_> {
     /// decoded after it are presented later than the previous returned key frame. Therefore,
     /// segments do not overlap. At least one sample from a returned key frame on is presented
     /// before the end of the track.
-    fn find_key_frames(&self) -> (KeyFrameTimes, Vec<u32>) {
+    fn collect_cut_candidates(&self) -> (KeyFrameTimes, Vec<u32>) {
         let samples = &self.served.track.samples;
         let keys: Vec<u32> = samples
             .sync_samples()
@@ -245,7 +245,7 @@ impl ShiftedTrack<'_> {
         let mut cuts = vec![self.served.first_sample];
         times
             .iter()
-            .for_each(|time| self.cut_near(*time, &mut cuts));
+            .for_each(|time| self.push_cut_near(*time, &mut cuts));
         let lag = i64::from(self.served.presentation_lag());
         // With a broken composition offset, a sample may be presented years after all samples are
         // decoded. The time at which decoding ends therefore also limits the number of cuts.
@@ -254,7 +254,7 @@ impl ShiftedTrack<'_> {
         let end = end - target_ns / segment_grid::TAIL_DIVISOR;
         let mut time = resume_ns;
         while time < end {
-            self.cut_near(time, &mut cuts);
+            self.push_cut_near(time, &mut cuts);
             let next = self
                 .served
                 .track
@@ -265,14 +265,14 @@ impl ShiftedTrack<'_> {
             let steps = (self.served_nanos(next as i64 + lag) - time) / target_ns;
             time = time.saturating_add(steps.max(1).saturating_mul(target_ns));
         }
-        let mut cuts = self.drop_overlapping_cuts(cuts);
+        let mut cuts = self.drop_overlapping_segment_cuts(cuts);
         cuts.push(self.len());
         cuts
     }
 
     /// Drops a cut if its segment would not be presented later than the previous segment. Also
     /// drops a cut at or after the track's end.
-    fn drop_overlapping_cuts(&self, cuts: Vec<u32>) -> Vec<u32> {
+    fn drop_overlapping_segment_cuts(&self, cuts: Vec<u32>) -> Vec<u32> {
         let times = earliest_presentation_times(&self.served.track.samples, &cuts);
         let mut last = i64::MIN;
         let rises = cuts.into_iter().zip(times).filter(|(_, time)| {
@@ -283,9 +283,9 @@ impl ShiftedTrack<'_> {
         rises.map(|(cut, _)| cut).collect()
     }
 
-    fn cut_near(&self, time: i64, cuts: &mut Vec<u32>) {
+    fn push_cut_near(&self, time: i64, cuts: &mut Vec<u32>) {
         let samples = &self.served.track.samples;
-        let n = self.nearest_segment_start(time);
+        let n = self.nearest_sync_sample(time);
         let dts = samples.dts(n);
         if dts > samples.dts(cuts[cuts.len() - 1]) && dts < samples.total_duration() {
             cuts.push(n);
@@ -294,7 +294,7 @@ impl ShiftedTrack<'_> {
 
     /// Returns the sync sample nearest to a served time. If two sync samples are equally near,
     /// returns the earlier one. Without sync samples, returns the nearest sample.
-    fn nearest_segment_start(&self, nanos: i64) -> u32 {
+    fn nearest_sync_sample(&self, nanos: i64) -> u32 {
         let samples = &self.served.track.samples;
         let nearest = self.nearest_sample(nanos);
         if samples.is_sync(nearest) {
@@ -360,7 +360,7 @@ fn build_rendition(
         segment_starts,
         has_leading_pictures,
         frame_rate: if is_video {
-            max_frame_rate(track)
+            track_max_frame_rate(track)
         } else {
             (0, 1)
         },
@@ -369,7 +369,7 @@ fn build_rendition(
     }
 }
 
-fn check_segment_sample_counts(tracks: &[ShiftedTrack], cuts: &[(Vec<u32>, usize)]) -> Result<()> {
+fn check_segment_sample_limit(tracks: &[ShiftedTrack], cuts: &[(Vec<u32>, usize)]) -> Result<()> {
     for (shifted, (cuts, _)) in tracks.iter().zip(cuts) {
         let largest = cuts
             .windows(2)
@@ -391,7 +391,7 @@ fn check_segment_sample_counts(tracks: &[ShiftedTrack], cuts: &[(Vec<u32>, usize
 
 /// Returns the time from `zero` to the end of the longest track. The result is exact, because
 /// `zero` is a whole number of ticks in every timescale.
-fn total_duration(tracks: &[ShiftedTrack], zero: Time) -> Time {
+fn presentation_duration(tracks: &[ShiftedTrack], zero: Time) -> Time {
     let lengths = tracks.iter().map(|shifted| {
         let timescale = shifted.served.track.timescale;
         let end = shifted.served_ticks(shifted.served.end);
@@ -443,7 +443,7 @@ impl Presentation {
     /// Sets the target duration and the bandwidths.
     fn measure_renditions(&mut self) {
         let longest = self.renditions.iter().flat_map(|r| {
-            let segments = (0..r.segment_count()).map(|n| self.listed_duration(r, n));
+            let segments = (0..r.segment_count()).map(|n| self.listed_segment_duration(r, n));
             segments.chain(self.longest_key_frame_interval(r)).max()
         });
         // A duration printed in a playlist may be one microsecond longer than the exact duration.

@@ -41,7 +41,7 @@ const JITTER_DIVISOR: i64 = 32;
 /// If all frames except the last have the same duration, this duration determines the rate.
 /// Otherwise, the shortest intervals between presented frames determine the rate. A common rate
 /// within 0.1 % replaces the result.
-pub(super) fn max_frame_rate(track: &Track) -> (u64, u64) {
+pub(super) fn track_max_frame_rate(track: &Track) -> (u64, u64) {
     let samples = &track.samples;
     let timescale = u64::from(track.timescale);
     let but_last = 0..samples.len().saturating_sub(1).max(1);
@@ -55,7 +55,7 @@ pub(super) fn max_frame_rate(track: &Track) -> (u64, u64) {
 /// Returns the rate of the shortest intervals between frames in presentation order.
 fn shortest_interval_frame_rate(track: &Track) -> (u64, u64) {
     let samples = &track.samples;
-    let frames = samples.range(0..samples.len().min(FRAMES_MAX));
+    let frames = samples.iter_range(0..samples.len().min(FRAMES_MAX));
     let mut times: Vec<i64> = frames
         .map(|s| s.dts as i64 + i64::from(s.composition_offset))
         .collect();
@@ -126,7 +126,7 @@ mod tests {
     fn rate_of(timescale: u32, durations: &[u32]) -> (u64, u64) {
         let row = |(n, ticks): (usize, &u32)| (*ticks, 0, 10, n == 0);
         let rows: Vec<_> = durations.iter().enumerate().map(row).collect();
-        max_frame_rate(&build_track(
+        track_max_frame_rate(&build_track(
             build_avc_test_codec(640, 360),
             timescale,
             0,
@@ -162,6 +162,6 @@ mod tests {
             (1000, 1000, 9, false),
         ];
         let track = build_track(build_avc_test_codec(640, 360), 25_000, 0, &rows);
-        assert_eq!(max_frame_rate(&track), (25, 1));
+        assert_eq!(track_max_frame_rate(&track), (25, 1));
     }
 }

@@ -37,10 +37,10 @@ impl Presentation {
     ///
     /// If a rendition starts more than 250 ms after the earliest rendition, the duration of its
     /// first segment includes this difference, so that playlists stay aligned.
-    pub fn listed_duration(&self, rendition: &Rendition, n: usize) -> Time {
+    pub fn listed_segment_duration(&self, rendition: &Rendition, n: usize) -> Time {
         let ticks = self.segment_duration_ticks(rendition, n)
             + if n == 0 {
-                self.listed_lead_ticks(rendition)
+                self.late_start_ticks(rendition)
             } else {
                 0
             };
@@ -49,12 +49,12 @@ impl Presentation {
 
     /// Returns the ticks from the start of the earliest rendition to the start of this rendition; 0
     /// if this time is at most 250 ms.
-    pub(crate) fn listed_lead_ticks(&self, rendition: &Rendition) -> u64 {
+    pub(crate) fn late_start_ticks(&self, rendition: &Rendition) -> u64 {
         let timescale = self.track(rendition).timescale;
         let earliest = self
             .renditions
             .iter()
-            .map(|other| self.start_time(other))
+            .map(|other| self.rendition_start_time(other))
             .min();
         let earliest = earliest.unwrap_or(Time::ZERO).round_to(timescale).max(0) as u64;
         let lead = self.segment_start(rendition, 0).saturating_sub(earliest);
@@ -89,16 +89,20 @@ impl Presentation {
     }
 
     /// Returns the sample number of the trick-play key frame at exactly `time`, in ticks.
-    pub fn key_frame_at_time(&self, rendition: &Rendition, time: u64) -> Option<u32> {
+    pub fn find_key_frame_by_time(&self, rendition: &Rendition, time: u64) -> Option<u32> {
         let n = self.segment_containing(rendition, time)?;
-        let mut keys = self.key_frames_of_segment(rendition, n);
+        let mut keys = self.trick_play_key_frames_of_segment(rendition, n);
         keys.find(|key| self.presentation_time(rendition, *key) == time)
     }
 
     /// Iterates over the key frames for trick play and I-frame playlists. These are the first key
     /// frame of each segment, and later key frames of the segment at least a second apart.
-    pub fn key_frames<'a>(&'a self, rendition: &'a Rendition) -> impl Iterator<Item = u32> + 'a {
-        (0..rendition.segment_count()).flat_map(move |n| self.key_frames_of_segment(rendition, n))
+    pub fn trick_play_key_frames<'a>(
+        &'a self,
+        rendition: &'a Rendition,
+    ) -> impl Iterator<Item = u32> + 'a {
+        (0..rendition.segment_count())
+            .flat_map(move |n| self.trick_play_key_frames_of_segment(rendition, n))
     }
 
     /// Returns the trick-play key frame after `key`. If `key` is the last one, returns the number
@@ -106,7 +110,7 @@ impl Presentation {
     pub fn find_next_trick_play_frame(&self, rendition: &Rendition, key: u32) -> u32 {
         let n = rendition.segment_cuts.partition_point(|cut| *cut <= key);
         let mut later = self
-            .key_frames_of_segment(rendition, n.saturating_sub(1))
+            .trick_play_key_frames_of_segment(rendition, n.saturating_sub(1))
             .skip_while(|k| *k <= key);
         later
             .next()
@@ -115,7 +119,7 @@ impl Presentation {
     }
 
     /// Returns the earliest presentation time of a rendition on the served timeline.
-    pub fn start_time(&self, rendition: &Rendition) -> Time {
+    pub fn rendition_start_time(&self, rendition: &Rendition) -> Time {
         let ticks = self.segment_start(rendition, 0);
         Time::new(ticks as i64, self.track(rendition).timescale)
     }
@@ -154,11 +158,14 @@ impl Presentation {
         if !rendition.has_leading_pictures {
             return None;
         }
-        let ends = self.key_frames(rendition).skip(1).chain([u32::MAX]);
+        let ends = self
+            .trick_play_key_frames(rendition)
+            .skip(1)
+            .chain([u32::MAX]);
         let mut from = self.segment_start(rendition, 0);
         // As in the first segment, the listed duration of the first key frame includes the time
         // from the earliest rendition's start to this rendition's start.
-        let mut lead = self.listed_lead_ticks(rendition);
+        let mut lead = self.late_start_ticks(rendition);
         let lengths = ends.map(|end| {
             let until = self.presentation_time(rendition, end);
             let length = until.saturating_sub(std::mem::replace(&mut from, until));
@@ -168,7 +175,7 @@ impl Presentation {
         Some(Time::new(ticks, self.track(rendition).timescale))
     }
 
-    fn key_frames_of_segment<'a>(
+    fn trick_play_key_frames_of_segment<'a>(
         &'a self,
         rendition: &'a Rendition,
         n: usize,

@@ -2,7 +2,7 @@
 
 /// Facts that the media files do not contain, and choices between tracks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ManifestRules {
+pub struct ManifestOptions {
     /// Whether the video is known to contain no closed captions. HLS playlists then declare
     /// `CLOSED-CAPTIONS=NONE`, so players do not look for captions.
     pub has_no_captions: bool,

@@ -6,10 +6,10 @@ mod build;
 mod frame_rate;
 mod lookup;
 mod manifest_rules;
-mod presentation_times;
 #[cfg(test)]
 mod property_tests;
 mod rendition_names;
+mod sample_times;
 mod segment_grid;
 mod served_tracks;
 mod still_tracks;
@@ -21,7 +21,7 @@ mod track_tests;
 
 pub use bandwidth::Bandwidth;
 pub(crate) use frame_rate::reduce_fraction;
-pub use manifest_rules::{CmafHlsTextForm, DashTextForm, ManifestRules};
+pub use manifest_rules::{CmafHlsTextForm, DashTextForm, ManifestOptions};
 
 use crate::index::{Index, LeftOutTrack, Track};
 use crate::protection::{TitleProtection, TrackSignaling};
@@ -62,7 +62,7 @@ pub struct Presentation {
     /// [`Presentation::files`].
     pub left_out: Vec<(usize, LeftOutTrack)>,
     /// Declarations for manifests. The caller sets these declarations. They do not change segments.
-    pub manifest_rules: ManifestRules,
+    pub manifest_rules: ManifestOptions,
     /// Subtitles and captions, set by [`Presentation::with_text`]. Text does not change
     /// `version_hash`.
     pub text: Arc<TextSet>,

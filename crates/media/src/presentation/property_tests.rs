@@ -29,7 +29,7 @@ fn build_title(files: Vec<Arc<Index>>, segment_ms: u32) -> Option<Presentation> 
 }
 
 /// Returns the presentation time of a segment's first sample, in nanoseconds.
-fn segment_shown_nanos(title: &Presentation, rendition: &Rendition, n: usize) -> i64 {
+fn segment_first_sample_nanos(title: &Presentation, rendition: &Rendition, n: usize) -> i64 {
     let track = title.track(rendition);
     let sample = track.samples.get(rendition.segment_cuts[n]);
     let composition_offset =
@@ -52,7 +52,9 @@ fn first_decode_time(title: &Presentation, rendition: &Rendition) -> Time {
 /// Returns the earliest presentation time of all served samples.
 fn first_presentation_time(title: &Presentation, rendition: &Rendition) -> Time {
     let track = title.track(rendition);
-    let served = track.samples.range(rendition.segment_cuts[0]..u32::MAX);
+    let served = track
+        .samples
+        .iter_range(rendition.segment_cuts[0]..u32::MAX);
     let shown = served.map(|s| {
         s.dts as i64 + i64::from(s.composition_offset) + i64::from(rendition.composition_shift)
     });
@@ -147,8 +149,8 @@ proptest! {
                 // frame each, in opposite directions.
                 let slack = half_frame_nanos(&title, a) + half_frame_nanos(&title, b);
                 for n in 0..b.segment_count() {
-                    let time = segment_shown_nanos(&title, b, n);
-                    let met = (0..a.segment_count()).any(|m| (segment_shown_nanos(&title, a, m) - time).abs() <= slack);
+                    let time = segment_first_sample_nanos(&title, b, n);
+                    let met = (0..a.segment_count()).any(|m| (segment_first_sample_nanos(&title, a, m) - time).abs() <= slack);
                     // A shorter rendition has no cuts after its end, and no cuts shortly before its
                     // end.
                     let over = time > ends - i64::from(ms) * 1_000_000 / 10 - slack;
@@ -159,18 +161,18 @@ proptest! {
     }
 
     #[test]
-    fn key_frames_are_found_by_their_names(files in arbitrary_title(), ms in 100u32..4000) {
+    fn key_frames_are_found_by_their_times(files in arbitrary_title(), ms in 100u32..4000) {
         let Some(title) = build_title(files, ms) else { return Ok(()) };
         for rendition in title.video_renditions() {
             let track = title.track(rendition);
-            let keys: Vec<u32> = title.key_frames(rendition).collect();
+            let keys: Vec<u32> = title.trick_play_key_frames(rendition).collect();
             prop_assert_eq!(keys[0], rendition.segment_cuts[0]);
             let nexts = keys.iter().skip(1).copied().chain([track.samples.len()]);
             for (key, next) in keys.iter().zip(nexts) {
                 let time = title.presentation_time(rendition, *key);
                 prop_assert!(track.samples.is_sync(*key));
                 prop_assert!(title.presentation_time(rendition, next) > time);
-                prop_assert_eq!(title.key_frame_at_time(rendition, time), Some(*key));
+                prop_assert_eq!(title.find_key_frame_by_time(rendition, time), Some(*key));
                 prop_assert_eq!(title.find_next_trick_play_frame(rendition, *key).min(track.samples.len()), next);
             }
         }

@@ -1,6 +1,6 @@
 //! Selection of the tracks that are served.
 
-use super::presentation_times;
+use super::sample_times;
 use super::still_tracks::leave_out_stills;
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::{Index, LeftOutTrack, Track};
@@ -84,8 +84,8 @@ pub(super) fn choose_tracks<'a>(
         );
         for (track_index, track) in index.tracks.iter().enumerate() {
             let first_sample = match find_first_served_sample(track)? {
-                FirstServedSample::Sample(first_sample) => first_sample,
-                FirstServedSample::LeftOut(reason) => {
+                ServedOrLeftOut::Sample(first_sample) => first_sample,
+                ServedOrLeftOut::LeftOut(reason) => {
                     let name = format!("track {} ({})", track.id, track.codec.codec_string);
                     left_out.push((file_index, LeftOutTrack::new(name, reason)));
                     continue;
@@ -96,11 +96,8 @@ pub(super) fn choose_tracks<'a>(
                 track_index,
                 track,
                 first_sample,
-                earliest: presentation_times::earliest_presentation_after(
-                    &track.samples,
-                    first_sample,
-                ),
-                end: presentation_times::last_sample_end(track, first_sample),
+                earliest: sample_times::earliest_presentation_after(&track.samples, first_sample),
+                end: sample_times::last_sample_end(track, first_sample),
                 bitrate: measure_bitrate(track, first_sample),
             };
             if !chosen
@@ -136,13 +133,13 @@ fn nothing_served_error(left_out: &[(usize, LeftOutTrack)]) -> Error {
 const NO_SYNC_SAMPLES: &str = "it has no sync samples, so it cannot be cut";
 
 /// The first served sample of a track, or the reason why the track is left out.
-enum FirstServedSample {
+enum ServedOrLeftOut {
     Sample(u32),
     LeftOut(&'static str),
 }
 
 /// Returns the first sample that can be decoded, or the reason why the track is left out.
-fn find_first_served_sample(track: &Track) -> Result<FirstServedSample> {
+fn find_first_served_sample(track: &Track) -> Result<ServedOrLeftOut> {
     let samples = &track.samples;
     let Some(first) = samples.first_sync_from(0) else {
         if track.codec.video().is_some() {
@@ -151,11 +148,11 @@ fn find_first_served_sample(track: &Track) -> Result<FirstServedSample> {
                 track.id
             )));
         }
-        return Ok(FirstServedSample::LeftOut(NO_SYNC_SAMPLES));
+        return Ok(ServedOrLeftOut::LeftOut(NO_SYNC_SAMPLES));
     };
     match samples.dts(first) < samples.total_duration() {
-        true => Ok(FirstServedSample::Sample(first)),
-        false => Ok(FirstServedSample::LeftOut("it has no duration")),
+        true => Ok(ServedOrLeftOut::Sample(first)),
+        false => Ok(ServedOrLeftOut::LeftOut("it has no duration")),
     }
 }
 
@@ -185,7 +182,7 @@ fn has_similar_length(a: &Track, b: &Track) -> bool {
 }
 
 /// Refuses files whose lengths differ by more than 2 s and more than 5 %.
-pub(super) fn check_lengths(files: &[Arc<Index>]) -> Result<()> {
+pub(super) fn check_file_durations(files: &[Arc<Index>]) -> Result<()> {
     let length = |index: &Arc<Index>| index.tracks.iter().map(Track::duration).max();
     let lengths: Vec<f64> = files
         .iter()

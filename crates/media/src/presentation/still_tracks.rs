@@ -22,7 +22,7 @@ pub(super) fn leave_out_stills(
 ) {
     let videos = || chosen.iter().filter(|track| track.is_video());
     let most_pictures = videos().map(picture_count).max().unwrap_or(0);
-    let film_ns = videos().map(length_ns).max().unwrap_or(0);
+    let film_ns = videos().map(track_duration_ns).max().unwrap_or(0);
     chosen.retain(|track| {
         let pictures = picture_count(track);
         let is_slow = pictures * 1_000_000_000 < PICTURES_PER_SECOND_MIN * film_ns;
@@ -39,7 +39,7 @@ fn picture_count(served: &ServedTrack) -> u128 {
     u128::from(count)
 }
 
-fn length_ns(served: &ServedTrack) -> u128 {
+fn track_duration_ns(served: &ServedTrack) -> u128 {
     let nanos = served.track.duration().as_nanos();
     u128::try_from(nanos).unwrap_or(0)
 }

@@ -1,7 +1,7 @@
 //! Tests of whole presentations that are built from hand-made tracks.
 
 use super::*;
-use crate::fixtures::{self, build_index};
+use crate::fixtures::{self, build_index_of_tracks};
 
 const SIX_SECOND_RULES: PackagingRules = PackagingRules {
     segment_duration_ms: 6000,
@@ -13,7 +13,7 @@ fn build_title(files: Vec<Arc<Index>>) -> Presentation {
 
 #[test]
 fn a_film_with_sound_is_cut_near_six_seconds() {
-    let film = build_index(vec![
+    let film = build_index_of_tracks(vec![
         fixtures::build_video_track(60, 50, 10_000),
         fixtures::build_audio_track(60, 300),
     ]);
@@ -37,9 +37,9 @@ fn a_film_with_sound_is_cut_near_six_seconds() {
 
 #[test]
 fn priming_is_rounded_up_to_a_common_timescale() {
-    let rows: Vec<fixtures::FixtureRow> = (0..500).map(|n| (512, 0, 100, n % 50 == 0)).collect();
+    let rows: Vec<fixtures::FixtureSample> = (0..500).map(|n| (512, 0, 100, n % 50 == 0)).collect();
     let video = fixtures::build_track(fixtures::build_avc_test_codec(640, 360), 12_800, 0, &rows);
-    let title = build_title(vec![build_index(vec![
+    let title = build_title(vec![build_index_of_tracks(vec![
         video,
         fixtures::build_audio_track(20, 300),
     ])]);
@@ -59,7 +59,7 @@ fn priming_is_rounded_up_to_a_common_timescale() {
 fn a_film_that_begins_late_has_its_zero_where_it_is_first_shown() {
     let mut video = fixtures::build_video_track(60, 50, 10_000);
     video.presentation_offset = 12_800 * 3600;
-    let title = build_title(vec![build_index(vec![video])]);
+    let title = build_title(vec![build_index_of_tracks(vec![video])]);
     let video = &title.renditions[0];
     assert_eq!(
         (title.segment_start(video, 0), video.decode_delay),
@@ -76,9 +76,9 @@ fn a_late_film_without_edit_lists_has_an_offset_so_that_shaka_player_shows_text_
         track
     };
     let film = |video: Track| {
-        let rows: Vec<fixtures::FixtureRow> = (0..2800).map(|_| (1024, 0, 300, true)).collect();
+        let rows: Vec<fixtures::FixtureSample> = (0..2800).map(|_| (1024, 0, 300, true)).collect();
         let audio = fixtures::build_track(fixtures::build_aac_test_codec(), 48_000, 0, &rows);
-        build_title(vec![build_index(vec![
+        build_title(vec![build_index_of_tracks(vec![
             late(video, 12_800),
             late(audio, 48_000),
         ])])
@@ -97,7 +97,8 @@ fn a_late_film_without_edit_lists_has_an_offset_so_that_shaka_player_shows_text_
     assert_eq!(title.segment_start(audio, 0), 3840);
     assert_eq!(title.film_start(), Time::new(3600, 1));
     // Without reordering, decode and presentation times are equal.
-    let rows: Vec<fixtures::FixtureRow> = (0..1500).map(|n| (512, 0, 100, n % 50 == 0)).collect();
+    let rows: Vec<fixtures::FixtureSample> =
+        (0..1500).map(|n| (512, 0, 100, n % 50 == 0)).collect();
     let plain = fixtures::build_track(fixtures::build_avc_test_codec(640, 360), 12_800, 0, &rows);
     assert_eq!(film(plain).presentation_time_offset, Time::ZERO);
 }
@@ -113,7 +114,7 @@ fn copies_of_one_audio_track_are_listed_once() {
     let file = |size, sound: u32, language: &str| {
         let mut audio = fixtures::build_audio_track(20, sound);
         audio.language = language.into();
-        build_index(vec![fixtures::build_video_track(20, 50, size), audio])
+        build_index_of_tracks(vec![fixtures::build_video_track(20, 50, size), audio])
     };
     let names = |files| {
         let title = build_title(files);
@@ -137,14 +138,15 @@ fn copies_of_one_audio_track_are_listed_once() {
         fixtures::build_audio_track(20, 300),
     ];
     assert_eq!(
-        names(vec![build_index(twice)]),
+        names(vec![build_index_of_tracks(twice)]),
         ["audio=113000", "audio_1=113000"]
     );
 }
 
 #[test]
 fn files_of_other_films_are_refused() {
-    let file = |seconds| build_index(vec![fixtures::build_video_track(seconds, 50, 9_000)]);
+    let file =
+        |seconds| build_index_of_tracks(vec![fixtures::build_video_track(seconds, 50, 9_000)]);
     build_title(vec![file(60), file(62)]);
     let refused = expect_refusal(vec![file(60), file(64)]);
     assert!(
@@ -157,7 +159,7 @@ fn files_of_other_films_are_refused() {
 fn video_without_key_frames_is_refused() {
     let rows = [(512, 0, 100, false); 50];
     let track = fixtures::build_track(fixtures::build_avc_test_codec(640, 360), 12_800, 0, &rows);
-    assert!(expect_refusal(vec![build_index(vec![track])]).contains("no sync samples"));
+    assert!(expect_refusal(vec![build_index_of_tracks(vec![track])]).contains("no sync samples"));
 }
 
 #[test]
@@ -168,28 +170,28 @@ fn a_title_without_duration_is_refused() {
         0,
         &[(0, 0, 100, true)],
     );
-    assert!(expect_refusal(vec![build_index(vec![track])]).contains("has a duration"));
+    assert!(expect_refusal(vec![build_index_of_tracks(vec![track])]).contains("has a duration"));
 }
 
 #[test]
 fn a_track_that_begins_a_year_late_is_refused() {
     let mut late = fixtures::build_audio_track(20, 300);
     late.presentation_offset = 48_000 * 3600 * 24 * 500;
-    let film = build_index(vec![
+    let film = build_index_of_tracks(vec![
         fixtures::build_video_track(20, 50, 9_000),
         late.clone(),
     ]);
     assert!(expect_refusal(vec![film]).contains("10000 hours"));
     // If all tracks of a title start late, they are moved to zero. In live recordings, for example,
     // times may count from 1970.
-    let title = build_title(vec![build_index(vec![late])]);
+    let title = build_title(vec![build_index_of_tracks(vec![late])]);
     assert_eq!(title.segment_start(&title.renditions[0], 0), 0);
     assert_eq!(title.presentation_time_offset, Time::ZERO);
 }
 
 #[test]
 fn renditions_that_do_not_align_get_grids_of_their_own() {
-    let file = |gop, size| build_index(vec![fixtures::build_video_track(60, gop, size)]);
+    let file = |gop, size| build_index_of_tracks(vec![fixtures::build_video_track(60, gop, size)]);
     // Key frames every 2 s and every 3 s coincide every 6 s.
     let title = build_title(vec![file(50, 9_000), file(75, 3_000)]);
     assert!(
@@ -214,7 +216,7 @@ fn samples_before_the_first_key_frame_are_left_out() {
     let mut rows = vec![(512, 0, 100, false); 3];
     rows.extend((0..100).map(|n| (512, 0, 100, n % 25 == 0)));
     let track = fixtures::build_track(fixtures::build_avc_test_codec(640, 360), 12_800, 0, &rows);
-    let title = build_title(vec![build_index(vec![track])]);
+    let title = build_title(vec![build_index_of_tracks(vec![track])]);
     let video = &title.renditions[0];
     assert_eq!(
         (video.segment_cuts[0], title.segment_start(video, 0)),
@@ -225,7 +227,11 @@ fn samples_before_the_first_key_frame_are_left_out() {
 
 #[test]
 fn the_segment_set_name_depends_on_content_and_rules() {
-    let film = |size| vec![build_index(vec![fixtures::build_video_track(20, 50, size)])];
+    let film = |size| {
+        vec![build_index_of_tracks(vec![fixtures::build_video_track(
+            20, 50, size,
+        )])]
+    };
     let name = |files, segment_ms| {
         Presentation::new(
             files,
@@ -255,7 +261,7 @@ fn presented_span(title: &Presentation, rendition: &Rendition) -> (Time, Time) {
 /// `first_leads` is true. The composition offsets delay the presentation by `leading` frames.
 fn build_open_gops(frames: u32, gop: u32, leading: u32, first_leads: bool) -> Track {
     let ticks = 512;
-    let rows: Vec<fixtures::FixtureRow> = (0..frames)
+    let rows: Vec<fixtures::FixtureSample> = (0..frames)
         .map(|n| {
             let leads = first_leads || n >= gop;
             let offset = match n % gop {
@@ -276,7 +282,7 @@ fn a_first_gop_with_leading_pictures_starts_with_the_earliest_one() {
     // with such a first GOP.
     let mut track = build_open_gops(120, 48, 23, true);
     track.presentation_offset = -(23 * 512);
-    let title = build_title(vec![build_index(vec![track])]);
+    let title = build_title(vec![build_index_of_tracks(vec![track])]);
     let video = &title.renditions[0];
     assert_eq!(presented_span(&title, video), (Time::ZERO, Time::new(5, 1)));
     assert_eq!(title.duration, Time::new(5, 1));
@@ -289,7 +295,7 @@ fn an_open_gop_trimmed_by_an_edit_list_keeps_its_duration() {
     // The edit starts with the earliest leading picture.
     track.presentation_offset = -(5 * 512);
     track.presentation_end = Some(288 * 512);
-    let title = build_title(vec![build_index(vec![track])]);
+    let title = build_title(vec![build_index_of_tracks(vec![track])]);
     assert_eq!(title.duration, Time::new(12, 1));
     let video = &title.renditions[0];
     assert_eq!(
@@ -300,17 +306,19 @@ fn an_open_gop_trimmed_by_an_edit_list_keeps_its_duration() {
 
 #[test]
 fn segments_of_open_gops_start_with_their_leading_pictures() {
-    let title = build_title(vec![build_index(vec![build_open_gops(288, 48, 5, false)])]);
+    let title = build_title(vec![build_index_of_tracks(vec![build_open_gops(
+        288, 48, 5, false,
+    )])]);
     let video = &title.renditions[0];
-    let zero = title.start_time(video).round_to(12_288) as u64;
+    let zero = title.rendition_start_time(video).round_to(12_288) as u64;
     // The leading pictures are presented directly after the previous segment, so their segment
     // starts at frame 144. The key frame follows at frame 149.
     assert_eq!(title.segment_start(video, 1), zero + 144 * 512);
     assert_eq!(title.presentation_time(video, 144), zero + 149 * 512);
     assert!(video.has_leading_pictures);
-    let closed = build_title(vec![build_index(vec![fixtures::build_video_track(
-        20, 50, 100,
-    )])]);
+    let closed = build_title(vec![build_index_of_tracks(vec![
+        fixtures::build_video_track(20, 50, 100),
+    ])]);
     assert!(!closed.renditions[0].has_leading_pictures);
 }
 
@@ -329,7 +337,7 @@ fn segments_of_a_varying_frame_rate_are_named_by_presentation_times() {
         -1024,
         &rows,
     );
-    let title = build_title(vec![build_index(vec![track])]);
+    let title = build_title(vec![build_index_of_tracks(vec![track])]);
     let video = &title.renditions[0];
     assert_eq!(title.segment_duration_ticks(video, 0), 150 * 512 + 300);
     assert_eq!(title.segment_duration_ticks(video, 1), 150 * 512);
@@ -341,26 +349,27 @@ fn a_trim_inside_a_gop_reports_the_hidden_lead() {
     let mut track = fixtures::build_video_track(20, 50, 100);
     assert_eq!(
         {
-            let title = build_title(vec![build_index(vec![track.clone()])]);
+            let title = build_title(vec![build_index_of_tracks(vec![track.clone()])]);
             title.hidden_lead(&title.renditions[0])
         },
         Time::ZERO
     );
     track.presentation_offset -= 6400;
-    let title = build_title(vec![build_index(vec![track])]);
+    let title = build_title(vec![build_index_of_tracks(vec![track])]);
     assert_eq!(title.hidden_lead(&title.renditions[0]), Time::new(1, 2));
     assert_eq!(title.duration, Time::new(39, 2));
 }
 
 #[test]
 fn a_sample_that_is_presented_years_late_adds_no_segments() {
-    let rows: Vec<fixtures::FixtureRow> = (0..20)
+    let rows: Vec<fixtures::FixtureSample> = (0..20)
         .map(|n| (1, if n == 19 { i32::MAX } else { 0 }, 100, true))
         .collect();
     let track = fixtures::build_track(fixtures::build_aac_test_codec(), 1, 0, &rows);
     let rules = PackagingRules {
         segment_duration_ms: 1,
     };
-    let title = Presentation::new(vec![build_index(vec![track])], &rules).expect("a legal title");
+    let title =
+        Presentation::new(vec![build_index_of_tracks(vec![track])], &rules).expect("a legal title");
     assert_eq!(title.renditions[0].segment_count(), 20);
 }

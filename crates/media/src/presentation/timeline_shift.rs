@@ -77,7 +77,7 @@ impl TimelineShift {
 
     /// Returns the part of the shift that was added only so that MPDs contain a
     /// presentationTimeOffset; 0 if there is no such part. The version hash depends on this part.
-    pub(super) fn added_shift(self) -> u64 {
+    pub(super) fn presentation_time_offset_padding(self) -> u64 {
         self.added_count as u64
     }
 

@@ -1,19 +1,19 @@
 //! Tests of the selection of served tracks, and of the cuts in audio.
 
 use super::*;
-use crate::fixtures::{self, FixtureRow, build_index};
+use crate::fixtures::{self, FixtureSample, build_index_of_tracks};
 use crate::index::Track;
 
-fn build_title(tracks: Vec<Track>) -> Presentation {
+fn build_title_from_tracks(tracks: Vec<Track>) -> Presentation {
     let rules = PackagingRules {
         segment_duration_ms: 2000,
     };
-    Presentation::new(vec![build_index(tracks)], &rules).expect("a legal title")
+    Presentation::new(vec![build_index_of_tracks(tracks)], &rules).expect("a legal title")
 }
 
 /// Builds audio at 48 kHz with a sync sample every `interval` frames.
 fn audio_with_sync_samples(seconds: u32, interval: u32) -> Track {
-    let rows: Vec<FixtureRow> = (0..seconds * 48_000 / 1024)
+    let rows: Vec<FixtureSample> = (0..seconds * 48_000 / 1024)
         .map(|n| (1024, 0, 200, n % interval == 0))
         .collect();
     fixtures::build_track(fixtures::build_aac_test_codec(), 48_000, 0, &rows)
@@ -26,7 +26,7 @@ fn audio_is_cut_at_its_sync_samples() {
     for with_video in [true, false] {
         let audio = audio_with_sync_samples(60, 70);
         let video = with_video.then(|| fixtures::build_video_track(60, 50, 1000));
-        let title = build_title(video.into_iter().chain([audio]).collect());
+        let title = build_title_from_tracks(video.into_iter().chain([audio]).collect());
         let rendition = title.audio_renditions().next().expect("audio");
         let samples = &title.track(rendition).samples;
         let starts = &rendition.segment_cuts[..rendition.segment_count()];
@@ -37,18 +37,18 @@ fn audio_is_cut_at_its_sync_samples() {
 
 #[test]
 fn audio_before_its_first_sync_sample_is_not_served() {
-    let mut rows: Vec<FixtureRow> = vec![(1024, 0, 200, false); 5];
+    let mut rows: Vec<FixtureSample> = vec![(1024, 0, 200, false); 5];
     rows.extend((0..400).map(|n| (1024, 0, 200, n % 40 == 0)));
     let audio = fixtures::build_track(fixtures::build_aac_test_codec(), 48_000, 0, &rows);
-    let title = build_title(vec![audio]);
+    let title = build_title_from_tracks(vec![audio]);
     assert_eq!(title.renditions[0].segment_cuts[0], 5);
 }
 
 #[test]
 fn audio_without_sync_samples_is_left_out_by_name() {
-    let rows: Vec<FixtureRow> = vec![(1024, 0, 200, false); 500];
+    let rows: Vec<FixtureSample> = vec![(1024, 0, 200, false); 500];
     let audio = || fixtures::build_track(fixtures::build_aac_test_codec(), 48_000, 0, &rows);
-    let title = build_title(vec![fixtures::build_video_track(10, 50, 1000), audio()]);
+    let title = build_title_from_tracks(vec![fixtures::build_video_track(10, 50, 1000), audio()]);
     assert_eq!(title.renditions.len(), 1);
     let (file, left_out) = &title.left_out[0];
     assert_eq!((*file, &*left_out.name), (0, "track 1 (mp4a.40.2)"));
@@ -56,7 +56,7 @@ fn audio_without_sync_samples_is_left_out_by_name() {
     let rules = PackagingRules {
         segment_duration_ms: 2000,
     };
-    let error = Presentation::new(vec![build_index(vec![audio()])], &rules).unwrap_err();
+    let error = Presentation::new(vec![build_index_of_tracks(vec![audio()])], &rules).unwrap_err();
     assert!(
         error
             .message
@@ -65,8 +65,8 @@ fn audio_without_sync_samples_is_left_out_by_name() {
 }
 
 /// Builds a second video track of `count` pictures, which together last `seconds`.
-fn stills(seconds: u32, count: u32) -> Track {
-    let rows: Vec<FixtureRow> = (0..count)
+fn build_stills_track(seconds: u32, count: u32) -> Track {
+    let rows: Vec<FixtureSample> = (0..count)
         .map(|n| (seconds * 12_800 / count, 0, 90_000, n == 0))
         .collect();
     fixtures::build_track(fixtures::build_avc_test_codec(4032, 3024), 12_800, 0, &rows)
@@ -82,9 +82,13 @@ fn a_second_track_of_stills_is_no_rendition() {
         0,
         &[(512, 0, 90_000, true)],
     );
-    for second in [stills(3, 2), stills(3, 1), one_frame] {
+    for second in [
+        build_stills_track(3, 2),
+        build_stills_track(3, 1),
+        one_frame,
+    ] {
         let film = fixtures::build_video_track(3, 25, 9000);
-        let title = build_title(vec![second, film]);
+        let title = build_title_from_tracks(vec![second, film]);
         let [video] = &title.renditions[..] else {
             panic!("{:?}", title.renditions)
         };
@@ -98,10 +102,15 @@ fn a_second_track_of_stills_is_no_rendition() {
 #[test]
 fn slow_video_is_served_if_it_is_the_film_or_a_rung() {
     // The only video track consists of slides, with one picture per second.
-    assert_eq!(build_title(vec![stills(60, 60)]).renditions.len(), 1);
+    assert_eq!(
+        build_title_from_tracks(vec![build_stills_track(60, 60)])
+            .renditions
+            .len(),
+        1
+    );
     // The second rendition of the ladder has a fifth of the first rendition's frame rate.
-    let rows: Vec<FixtureRow> = (0..50).map(|n| (2560, 0, 900, n % 10 == 0)).collect();
+    let rows: Vec<FixtureSample> = (0..50).map(|n| (2560, 0, 900, n % 10 == 0)).collect();
     let slow = fixtures::build_track(fixtures::build_avc_test_codec(320, 180), 12_800, 0, &rows);
-    let title = build_title(vec![fixtures::build_video_track(10, 50, 9000), slow]);
+    let title = build_title_from_tracks(vec![fixtures::build_video_track(10, 50, 9000), slow]);
     assert_eq!((title.renditions.len(), title.left_out.len()), (2, 0));
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Default)]
 pub(super) struct AvcParameterSets {
     sequences: BTreeMap<u32, AvcSequence>,
-    pictures: BTreeMap<u32, AvcPicture>,
+    pictures: BTreeMap<u32, AvcPps>,
 }
 
 /// Fields of a sequence parameter set.
@@ -28,7 +28,7 @@ struct AvcSequence {
 
 /// Fields of a picture parameter set.
 #[derive(Debug, Clone, Copy, Default)]
-struct AvcPicture {
+struct AvcPps {
     sequence: u32,
     is_cabac: bool,
     has_field_order: bool,
@@ -124,7 +124,7 @@ impl SliceKind {
 
 struct SliceReader<'a> {
     sequence: &'a AvcSequence,
-    picture: &'a AvcPicture,
+    picture: &'a AvcPps,
     kind: SliceKind,
     is_idr: bool,
     is_reference: bool,
@@ -348,13 +348,13 @@ fn skip_scaling_lists(bits: &mut BitReader<'_>, count: u32) {
 fn read_picture_parameter_set(
     bits: &mut BitReader<'_>,
     sequences: &BTreeMap<u32, AvcSequence>,
-) -> Option<(u32, AvcPicture)> {
+) -> Option<(u32, AvcPps)> {
     let id = bits.read_ue();
-    let mut set = AvcPicture {
+    let mut set = AvcPps {
         sequence: bits.read_ue(),
         is_cabac: bits.read_bit(),
         has_field_order: bits.read_bit(),
-        ..AvcPicture::default()
+        ..AvcPps::default()
     };
     let groups = bits.read_ue();
     if groups > 0 {

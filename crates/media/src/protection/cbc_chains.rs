@@ -71,7 +71,7 @@ impl CbcLane {
         Some(combined.to_ne_bytes())
     }
 
-    fn write_encrypted_block(&mut self, payload: &mut [u8], encrypted: Block, stride: usize) {
+    fn store_ciphertext(&mut self, payload: &mut [u8], encrypted: Block, stride: usize) {
         let room = payload.get_mut(self.position..);
         if let Some(block) = room.and_then(<[u8]>::first_chunk_mut) {
             *block = encrypted;
@@ -97,7 +97,7 @@ fn encrypt_next_blocks(
     let (from, to) = (&combined[..count], &mut encrypted[..count]);
     cipher.encrypt_blocks(from.as_flattened(), to.as_flattened_mut())?;
     for (lane, encrypted) in lanes.iter_mut().zip(encrypted) {
-        lane.write_encrypted_block(payload, encrypted, stride);
+        lane.store_ciphertext(payload, encrypted, stride);
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Default)]
 pub(super) struct HevcParameterSets {
     pub(super) sequences: BTreeMap<u32, HevcSequence>,
-    pub(super) pictures: BTreeMap<u32, HevcPicture>,
+    pub(super) pictures: BTreeMap<u32, HevcPps>,
 }
 
 /// Fields of a sequence parameter set.
@@ -33,7 +33,7 @@ pub(super) struct HevcSequence {
 
 /// Fields of a picture parameter set.
 #[derive(Debug, Clone, Default)]
-pub(super) struct HevcPicture {
+pub(super) struct HevcPps {
     pub(super) sequence: u32,
     pub(super) has_dependent_slices: bool,
     pub(super) has_output_flag: bool,
@@ -130,7 +130,7 @@ fn read_sequence_parameter_set(bits: &mut BitReader<'_>) -> Option<(u32, HevcSeq
         reference_sets,
         has_long_term,
         long_term: match has_long_term {
-            true => read_long_term_pictures(bits, order_count_bits)?,
+            true => read_sps_long_term_pictures(bits, order_count_bits)?,
             false => Vec::new(),
         },
         has_temporal_mvp: bits.read_bit(),
@@ -151,7 +151,10 @@ fn read_reference_sets(bits: &mut BitReader<'_>) -> Option<Vec<ReferencePictureS
     Some(sets)
 }
 
-fn read_long_term_pictures(bits: &mut BitReader<'_>, order_count_bits: u32) -> Option<Vec<bool>> {
+fn read_sps_long_term_pictures(
+    bits: &mut BitReader<'_>,
+    order_count_bits: u32,
+) -> Option<Vec<bool>> {
     let count = bits.read_ue();
     let pictures = (0..count.min(33)).map(|_| {
         bits.skip(order_count_bits as usize);
@@ -161,14 +164,14 @@ fn read_long_term_pictures(bits: &mut BitReader<'_>, order_count_bits: u32) -> O
     (count <= 32).then_some(pictures)
 }
 
-fn read_picture_parameter_set(bits: &mut BitReader<'_>) -> Option<(u32, HevcPicture)> {
+fn read_picture_parameter_set(bits: &mut BitReader<'_>) -> Option<(u32, HevcPps)> {
     let id = bits.read_ue();
-    let mut set = HevcPicture {
+    let mut set = HevcPps {
         sequence: bits.read_ue(),
         has_dependent_slices: bits.read_bit(),
         has_output_flag: bits.read_bit(),
         extra_bits: bits.read_bits(3),
-        ..HevcPicture::default()
+        ..HevcPps::default()
     };
     bits.skip(1); // sign_data_hiding_enabled_flag
     set.has_cabac_init = bits.read_bit();

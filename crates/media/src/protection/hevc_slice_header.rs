@@ -1,6 +1,6 @@
 //! Lengths of HEVC slice segment headers (ITU-T H.265, 7.3.6).
 
-use super::hevc_parameter_sets::{HevcParameterSets, HevcPicture, HevcSequence};
+use super::hevc_parameter_sets::{HevcParameterSets, HevcPps, HevcSequence};
 use super::hevc_reference_pictures::ReferencePictureSet;
 use super::slice_header_len::{ceil_log2, measure_slice_headers};
 use crate::codec::bit_reader::BitReader;
@@ -46,7 +46,7 @@ impl HevcParameterSets {
 
 struct SliceSegmentReader<'a, 'b> {
     sequence: &'a HevcSequence,
-    picture: &'a HevcPicture,
+    picture: &'a HevcPps,
     bits: &'a mut BitReader<'b>,
 }
 

@@ -86,7 +86,7 @@ impl SubsampleParser {
         let mut collector = SubsampleCollector::new(&mut subsamples, whole_blocks);
         let mut rest = sample;
         while !rest.is_empty() {
-            let (nal, after) = self.split_unit(rest)?;
+            let (nal, after) = self.take_nal_unit(rest)?;
             let clear = match self.classify_unit(nal)? {
                 NalUnitTreatment::Clear => nal.len(),
                 NalUnitTreatment::ParameterSet => {
@@ -121,7 +121,7 @@ impl SubsampleParser {
 
     /// Splits off the first NAL unit. Returns this unit without its length field, and the remaining
     /// bytes.
-    fn split_unit<'a>(&self, bytes: &'a [u8]) -> Result<(&'a [u8], &'a [u8])> {
+    fn take_nal_unit<'a>(&self, bytes: &'a [u8]) -> Result<(&'a [u8], &'a [u8])> {
         let split = bytes
             .split_at_checked(self.length_field_bytes)
             .and_then(|(length, rest)| {

@@ -1,6 +1,6 @@
 //! Decrypts the samples of an encrypted source in place (ISO/IEC 23001-7, 9.2 to 9.7 and 10).
 
-use super::stored_subsamples::read_clear_and_protected_runs;
+use super::precomputed_subsamples::read_clear_and_protected_runs;
 use super::subsample_map::BLOCK_BYTES;
 use super::{ProtectedEntry, ProtectionScheme, SourceProtection};
 use crate::error::{Error, Result};
@@ -45,18 +45,18 @@ impl SourceProtection {
         let mut rest = payload;
         for (information, size) in self.auxiliary.list_entries(samples).zip(sizes) {
             let split = rest.split_at_mut_checked(size as usize);
-            let (sample, after) = split.ok_or_else(payload_mismatch_error)?;
+            let (sample, after) = split.ok_or_else(encrypted_subsamples_mismatch_error)?;
             decryptor.decrypt_sample(sample, information)?;
             rest = after;
         }
         match rest.is_empty() {
             true => Ok(()),
-            false => Err(payload_mismatch_error()),
+            false => Err(encrypted_subsamples_mismatch_error()),
         }
     }
 }
 
-fn payload_mismatch_error() -> Error {
+fn encrypted_subsamples_mismatch_error() -> Error {
     Error::malformed("the encrypted samples do not match their subsamples")
 }
 
@@ -75,7 +75,7 @@ impl<C: SampleDecipher> SampleDecryptor<'_, C> {
     /// Decrypts a sample. `information` is the sample's entry in `senc`.
     fn decrypt_sample(&mut self, sample: &mut [u8], information: &[u8]) -> Result<()> {
         let split = information.split_at_checked(self.entry.iv_bytes);
-        let (iv, subsamples) = split.ok_or_else(payload_mismatch_error)?;
+        let (iv, subsamples) = split.ok_or_else(encrypted_subsamples_mismatch_error)?;
         self.find_encrypted_runs(sample.len(), subsamples)?;
         let iv = match iv {
             [] => self.entry.protection.iv,
@@ -103,7 +103,7 @@ impl<C: SampleDecipher> SampleDecryptor<'_, C> {
         }
         match at == len {
             true => Ok(()),
-            false => Err(payload_mismatch_error()),
+            false => Err(encrypted_subsamples_mismatch_error()),
         }
     }
 
@@ -112,7 +112,9 @@ impl<C: SampleDecipher> SampleDecryptor<'_, C> {
     fn decrypt_cenc_sample(&mut self, sample: &mut [u8], iv: [u8; BLOCK_BYTES]) -> Result<()> {
         self.gathered.clear();
         for run in &self.runs {
-            let bytes = sample.get(run.clone()).ok_or_else(payload_mismatch_error)?;
+            let bytes = sample
+                .get(run.clone())
+                .ok_or_else(encrypted_subsamples_mismatch_error)?;
             self.gathered.extend_from_slice(bytes);
         }
         apply_counter_mode(self.cipher, iv, &mut self.gathered)?;
@@ -120,7 +122,7 @@ impl<C: SampleDecipher> SampleDecryptor<'_, C> {
         for run in &self.runs {
             let place = sample
                 .get_mut(run.clone())
-                .ok_or_else(payload_mismatch_error)?;
+                .ok_or_else(encrypted_subsamples_mismatch_error)?;
             let (bytes, rest) = clear.split_at(place.len());
             place.copy_from_slice(bytes);
             clear = rest;
@@ -135,7 +137,7 @@ impl<C: SampleDecipher> SampleDecryptor<'_, C> {
         for run in &self.runs {
             let bytes = sample
                 .get_mut(run.clone())
-                .ok_or_else(payload_mismatch_error)?;
+                .ok_or_else(encrypted_subsamples_mismatch_error)?;
             // Without a pattern, the whole range is one stripe.
             let stripe = stripe.unwrap_or(bytes.len().max(1));
             let crypt = crypt.unwrap_or(bytes.len());

@@ -49,7 +49,7 @@ pub fn encrypt_samples(
 ) -> Result<()> {
     let runs = locate_protected_runs(payload.len(), sizes, map)?;
     match protection.scheme {
-        ProtectionScheme::Cenc => encrypt_streams(payload, &runs, (first, protection), cipher),
+        ProtectionScheme::Cenc => encrypt_samples_ctr(payload, &runs, (first, protection), cipher),
         ProtectionScheme::Cbcs => {
             let stride = match codec.video() {
                 Some(_) => PATTERN_BYTES,
@@ -87,7 +87,7 @@ fn locate_protected_runs(
         }];
         let subsamples = match &mut maps {
             None => &whole[..],
-            Some(maps) => maps.next().ok_or_else(payload_mismatch_error)?,
+            Some(maps) => maps.next().ok_or_else(subsamples_mismatch_error)?,
         };
         for subsample in subsamples {
             let start = position.saturating_add(subsample.clear.into());
@@ -96,7 +96,7 @@ fn locate_protected_runs(
             runs.push(ProtectedRun { sample, bytes });
         }
         if position > end || end > payload_len {
-            return Err(payload_mismatch_error());
+            return Err(subsamples_mismatch_error());
         }
         position = end;
     }
@@ -104,7 +104,7 @@ fn locate_protected_runs(
 }
 
 /// Encrypts each sample's runs as one stream, in counter mode.
-fn encrypt_streams(
+fn encrypt_samples_ctr(
     payload: &mut [u8],
     runs: &[ProtectedRun],
     (first, protection): (u32, &TrackProtection),
@@ -117,14 +117,14 @@ fn encrypt_streams(
         for run in runs {
             let bytes = payload
                 .get_mut(run.bytes.clone())
-                .ok_or_else(payload_mismatch_error)?;
+                .ok_or_else(subsamples_mismatch_error)?;
             cipher.encrypt_ctr(stream.take_counter_block(bytes.len()), bytes)?;
         }
     }
     Ok(())
 }
 
-fn payload_mismatch_error() -> Error {
+fn subsamples_mismatch_error() -> Error {
     Error::malformed("the samples do not match their subsamples")
 }
 

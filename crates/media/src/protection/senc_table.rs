@@ -1,7 +1,7 @@
 //! Sample auxiliary information of an encrypted source: the `senc` entries of all samples of a
 //! track (ISO/IEC 23001-7, 7.2).
 
-use super::encrypted_source::unsupported_encryption_error;
+use super::source_protection::unsupported_encryption_error;
 use crate::bytes::{ByteReader, write_box};
 use crate::error::{Error, Result};
 use std::ops::Range;
@@ -45,7 +45,7 @@ impl SencTable {
         let mut reader = ByteReader::new(senc);
         let flags = reader.u32() & 0x00ff_ffff;
         let declared = reader.u32();
-        reader.check_not_truncated()?;
+        reader.check_no_short_read()?;
         if flags & !SENC_SUBSAMPLES != 0 {
             return Err(unsupported_encryption_error(
                 "with parameters of its own in senc",
@@ -58,7 +58,7 @@ impl SencTable {
         let has_subsamples = flags & SENC_SUBSAMPLES != 0;
         self.require_same_subsample_use(has_subsamples)?;
         for _ in 0..count {
-            let rest = reader.remaining();
+            let rest = reader.remaining_slice();
             let len = entry_len(rest, iv_bytes, has_subsamples);
             let entry = rest.get(..len).ok_or_else(truncated_senc_error)?;
             self.push_entry(entry)?;

@@ -104,7 +104,7 @@ impl TrackSignaling {
         for system in systems {
             let pssh = system.pssh_box(&protection);
             if let Some(lines) = &system.hls_media {
-                media.push_str(&normalize_lines(lines));
+                media.push_str(&trim_key_lines(lines));
             } else {
                 write_media_keys(&mut media, system, &protection, pssh.as_deref());
             }
@@ -160,7 +160,7 @@ impl TrackSignaling {
 }
 
 /// Drops empty lines and ends each remaining line with a line feed.
-fn normalize_lines(lines: &str) -> String {
+fn trim_key_lines(lines: &str) -> String {
     let lines = lines.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.map(|line| format!("{line}\n")).collect()
 }
@@ -214,7 +214,7 @@ fn session_keys(
     pssh: Option<&[u8]>,
 ) -> Vec<String> {
     if let Some(lines) = &system.hls_multivariant {
-        return normalize_lines(lines)
+        return trim_key_lines(lines)
             .lines()
             .map(|line| format!("{line}\n"))
             .collect();

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 
 /// The properties of a track that rules refer to.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct UsageRuleTrack {
+pub struct RuleTrackProperties {
     kind: TrackKind,
     /// Average bits per second.
     bitrate: u64,
@@ -26,9 +26,9 @@ enum TrackKind {
     },
 }
 
-impl UsageRuleTrack {
+impl RuleTrackProperties {
     /// Returns the properties of a track. `bitrate` is its average bit rate in bits per second.
-    pub fn new(track: &Track, bitrate: u64) -> UsageRuleTrack {
+    pub fn new(track: &Track, bitrate: u64) -> RuleTrackProperties {
         let codec = &track.codec;
         let kind = match codec.video() {
             Some(video) => TrackKind::Video {
@@ -42,7 +42,7 @@ impl UsageRuleTrack {
                 channels: codec.audio().map_or(0, |audio| audio.channel_count),
             },
         };
-        UsageRuleTrack { kind, bitrate }
+        RuleTrackProperties { kind, bitrate }
     }
 }
 
@@ -101,7 +101,7 @@ impl Default for VideoFilterLimits {
 
 impl UsageRule {
     /// Returns whether the rule applies to a track.
-    pub fn applies_to(&self, track: &UsageRuleTrack) -> bool {
+    pub fn applies_to(&self, track: &RuleTrackProperties) -> bool {
         let bitrate = |range: &RangeInclusive<u64>| range.contains(&track.bitrate);
         (self.media.is_empty() || self.media.iter().any(|filter| filter.accepts(track)))
             && (self.bitrates.is_empty() || self.bitrates.iter().any(bitrate))
@@ -109,7 +109,7 @@ impl UsageRule {
 }
 
 impl MediaFilter {
-    fn accepts(&self, track: &UsageRuleTrack) -> bool {
+    fn accepts(&self, track: &RuleTrackProperties) -> bool {
         match (self, track.kind) {
             (
                 MediaFilter::Video(range),

@@ -49,8 +49,8 @@ fn whole_file_bandwidth(presentation: &Presentation, text: &TextRendition) -> u6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{self, build_index};
-    use crate::manifest::dash::{SegmentAddressing, write_mpd};
+    use crate::fixtures::{self, build_index_of_tracks};
+    use crate::manifest::dash::{TemplateAddressing, write_mpd};
     use crate::presentation::PackagingRules;
     use crate::text::{TextSet, parse_vtt};
     use std::sync::Arc;
@@ -62,7 +62,7 @@ mod tests {
             segment_duration_ms: 6000,
         };
         let track = fixtures::build_video_track(20, 50, 1000);
-        Presentation::new(vec![build_index(vec![track])], &rules).unwrap()
+        Presentation::new(vec![build_index_of_tracks(vec![track])], &rules).unwrap()
     }
 
     fn text(cues: &str) -> Arc<TextSet> {
@@ -81,7 +81,7 @@ mod tests {
     /// Returns the `bandwidth` attribute of each text representation in the MPD.
     fn declared(film: &mut Presentation, form: DashTextForm) -> Vec<String> {
         film.manifest_rules.dash_text = form;
-        let mpd = write_mpd(film, SegmentAddressing::Time);
+        let mpd = write_mpd(film, TemplateAddressing::Time);
         let texts = mpd.split("<Representation id=\"text=").skip(1);
         let bandwidth = texts.map(|text| text.split('"').nth(2).unwrap().to_owned());
         bandwidth.collect()

@@ -32,7 +32,7 @@ pub fn find_caption_channels(codec: &Codec, sample: &[u8]) -> Vec<CaptionChannel
     };
     let mut found = Vec::new();
     for unit in split_units(nal, sample) {
-        if let Some(messages) = sei_messages(nal, unit) {
+        if let Some(messages) = sei_unit_body(nal, unit) {
             read_sei_messages(&remove_emulation_prevention(messages), &mut found);
         }
     }
@@ -57,7 +57,7 @@ fn split_units<'a>(nal: &NalFormat, sample: &'a [u8]) -> impl Iterator<Item = &'
 }
 
 /// Returns the bytes after the header of an SEI NAL unit. `None` for other NAL units.
-fn sei_messages<'a>(nal: &NalFormat, unit: &'a [u8]) -> Option<&'a [u8]> {
+fn sei_unit_body<'a>(nal: &NalFormat, unit: &'a [u8]) -> Option<&'a [u8]> {
     let (header_bytes, is_sei) = match nal.is_hevc {
         true => (2, matches!(unit.first()? >> 1 & 0x3f, 39 | 40)),
         false => (1, unit.first()? & 0x1f == 6),
@@ -121,9 +121,9 @@ fn read_caption_data(data: &[u8], found: &mut Vec<CaptionChannel>) {
         match kind {
             _ if !is_valid => {}
             // A channel of the first field is announced even if the sample contains only padding.
-            0 => found.push(CaptionChannel::Cea608(1 + second_channel_offset(first))),
+            0 => found.push(CaptionChannel::Cea608(1 + channel_index_in_field(first))),
             1 if (first, second) != (0, 0) => {
-                found.push(CaptionChannel::Cea608(3 + second_channel_offset(first)));
+                found.push(CaptionChannel::Cea608(3 + channel_index_in_field(first)));
             }
             // The first byte is the header of a CEA-708 packet, and the second byte is the header
             // of its first service block.
@@ -142,7 +142,7 @@ fn read_caption_data(data: &[u8], found: &mut Vec<CaptionChannel>) {
 
 /// Returns 1 if the byte starts a control code of the field's second channel, otherwise 0
 /// (ANSI/CTA-608-E, 8.4).
-fn second_channel_offset(first: u8) -> u8 {
+fn channel_index_in_field(first: u8) -> u8 {
     u8::from((0x10..0x20).contains(&first) && first & 8 != 0)
 }
 

@@ -3,7 +3,7 @@
 use super::{Cue, CueList, TextSegmentTimes};
 use crate::bmff::tkhd::IDENTITY_MATRIX;
 use crate::bytes::{write_box, write_full_box};
-use crate::codec::{Codec, MediaFormat, TextFormat};
+use crate::codec::{Codec, TextFormat, TrackFormat};
 use crate::index::{SampleTableBuilder, Track};
 use crate::plan::init_segment::write_init_segment;
 use crate::plan::{STYP, SYNC, TRACK_ID};
@@ -54,7 +54,7 @@ pub(super) fn write_text_init(
                 sample_entry,
                 codec_string: codec.to_owned(),
                 supplemental_codecs: None,
-                format: MediaFormat::Text(format),
+                format: TrackFormat::Text(format),
             },
             samples: SampleTableBuilder::default().finish(),
             presentation_offset: 0,
@@ -71,7 +71,7 @@ pub(super) fn write_text_init(
 /// empty `vtte` box.
 pub fn write_wvtt_segment(grid: &TextSegmentTimes<'_>, list: &CueList, n: usize) -> Vec<u8> {
     let mut samples = Vec::new();
-    for_each_sample(grid, list, n, |ticks, shown| {
+    for_each_wvtt_sample(grid, list, n, |ticks, shown| {
         samples.push((ticks, write_wvtt_sample(shown)));
     });
     write_text_fragment(grid.segment_start(n), n, &samples)
@@ -81,7 +81,7 @@ pub fn write_wvtt_segment(grid: &TextSegmentTimes<'_>, list: &CueList, n: usize)
 /// computed from this length.
 pub(super) fn wvtt_segment_len(grid: &TextSegmentTimes<'_>, list: &CueList, n: usize) -> usize {
     let (mut samples, mut bytes) = (0, 0);
-    for_each_sample(grid, list, n, |_, shown| {
+    for_each_wvtt_sample(grid, list, n, |_, shown| {
         samples += 1;
         bytes += wvtt_sample_len(shown);
     });
@@ -90,7 +90,7 @@ pub(super) fn wvtt_segment_len(grid: &TextSegmentTimes<'_>, list: &CueList, n: u
 
 /// Calls `visit` for each sample of segment `n`, with the sample's duration in ticks and the cues
 /// that are shown during the sample.
-fn for_each_sample(
+fn for_each_wvtt_sample(
     grid: &TextSegmentTimes<'_>,
     list: &CueList,
     n: usize,
@@ -131,7 +131,7 @@ struct ServedCue<'a> {
 
 impl<'a> ServedCue<'a> {
     fn new(grid: &TextSegmentTimes<'_>, cue: &'a Cue, start: u64, end: u64) -> ServedCue<'a> {
-        let served = |ms| u64::try_from(grid.served_ticks(ms)).unwrap_or(0);
+        let served = |ms| u64::try_from(grid.ticks_from_film_ms(ms)).unwrap_or(0);
         let (from, until) = (served(cue.start_ms), served(cue.end_ms));
         // The start in milliseconds is unique enough as an id, because players compare only
         // adjacent cues.

@@ -28,7 +28,7 @@ pub fn text_sample_ranges(track: &Track) -> Option<Vec<Range<u64>>> {
         size if size <= empty_bytes_max => sample.offset..sample.offset,
         size => sample.offset..sample.offset.saturating_add(u64::from(size)),
     };
-    Some(samples.range(0..samples.len()).map(range).collect())
+    Some(samples.iter_range(0..samples.len()).map(range).collect())
 }
 
 /// Converts the samples of a text track to cues. `samples` are the bytes in the ranges of
@@ -42,7 +42,10 @@ pub fn parse_text_samples<'a>(
     let format = track.codec.text().unwrap_or(TextFormat::Tx3g);
     let mut cues: Vec<Cue> = Vec::new();
     let start = film_start.round_to(1000);
-    for (n, (bytes, sample)) in samples.zip(track.samples.range(0..u32::MAX)).enumerate() {
+    for (n, (bytes, sample)) in samples
+        .zip(track.samples.iter_range(0..u32::MAX))
+        .enumerate()
+    {
         let from = track.presentation_time(n as u32);
         let until = Time::new(
             from.ticks.saturating_add(sample.duration.into()),
@@ -65,7 +68,7 @@ pub fn parse_text_samples<'a>(
         }
     }
     let header = match format {
-        TextFormat::Wvtt => wvtt::read_vtt_header(&track.codec.sample_entry),
+        TextFormat::Wvtt => wvtt::read_wvtt_entry_header(&track.codec.sample_entry),
         TextFormat::Stpp | TextFormat::Tx3g => String::new(),
     };
     cues.retain(|cue| !cue.payload.trim().is_empty());

@@ -26,7 +26,7 @@ pub(super) fn describe_region(settings: &str) -> String {
         value("line")
             .and_then(place_line)
             .unwrap_or((0.0, 100.0 - BOTTOM_PERCENT, "after"));
-    let (left, width) = place_column(value("size"), value("position"), align);
+    let (left, width) = place_horizontally(value("size"), value("position"), align);
     format!(
         "tts:origin=\"{}% {}%\" tts:extent=\"{}% {}%\" tts:displayAlign=\"{display}\" tts:textAlign=\"{align}\"",
         round_to_hundredths(left),
@@ -59,7 +59,7 @@ fn place_line(line: &str) -> Option<(f64, f64, &'static str)> {
 }
 
 /// Returns the left side and the width of a region, in percent.
-fn place_column(size: Option<&str>, position: Option<&str>, align: &str) -> (f64, f64) {
+fn place_horizontally(size: Option<&str>, position: Option<&str>, align: &str) -> (f64, f64) {
     let width = size.and_then(parse_percent).unwrap_or(DEFAULT_SIZE);
     let (place, anchor) = match position.map(|text| text.split_once(',').unwrap_or((text, "auto")))
     {

@@ -1,8 +1,8 @@
 //! Tests that written IMSC documents are read back.
 
 use super::*;
-use crate::fixtures::{self, build_index};
-use crate::manifest::dash::{SegmentAddressing, write_mpd};
+use crate::fixtures::{self, build_index_of_tracks};
+use crate::manifest::dash::{TemplateAddressing, write_mpd};
 use crate::manifest::hls::{write_multivariant_playlist, write_text_playlist};
 use crate::manifest::{HlsTextForm, SegmentFormat};
 use crate::presentation::{CmafHlsTextForm, DashTextForm, PackagingRules, Presentation};
@@ -18,7 +18,7 @@ fn film(list: &CueList) -> Presentation {
     let rules = PackagingRules {
         segment_duration_ms: 6000,
     };
-    let film = Presentation::new(vec![build_index(vec![track])], &rules).unwrap();
+    let film = Presentation::new(vec![build_index_of_tracks(vec![track])], &rules).unwrap();
     let rendition = TextRendition {
         language: "en".to_owned(),
         cues: list.clone(),
@@ -28,7 +28,7 @@ fn film(list: &CueList) -> Presentation {
 }
 
 /// Returns the document of a segment, which is the only sample of the segment.
-fn document(film: &Presentation, list: &CueList, n: usize) -> String {
+fn imsc_document_of_segment(film: &Presentation, list: &CueList, n: usize) -> String {
     let segment = write_imsc_segment(&film.text_segment_times().unwrap(), Some("en"), list, n);
     let at = segment.windows(4).position(|name| name == b"mdat").unwrap();
     String::from_utf8(segment[at + 4..].to_vec()).unwrap()
@@ -47,7 +47,11 @@ fn documents_of_segments_contain_their_part_of_a_cue() {
     let mut shown = Vec::new();
     for n in 0..film.text_segment_times().unwrap().segment_count() {
         let mut problems = Vec::new();
-        let read = parse_ttml(&document(&film, &list, n), i64::MAX, &mut problems);
+        let read = parse_ttml(
+            &imsc_document_of_segment(&film, &list, n),
+            i64::MAX,
+            &mut problems,
+        );
         assert!(
             problems
                 .iter()
@@ -73,7 +77,11 @@ fn documents_of_segments_contain_their_part_of_a_cue() {
 fn markup_is_written_as_spans_and_read_back() {
     let text = "WEBVTT\n\n00:01.000 --> 00:02.000\n<b>a & b</b> <i>c<u>d</i>e\n<c.yellow.x>&lt;f&gt;&#33;</c> &unknown; <v Bob>\"g\"\n";
     let list = cues(text);
-    let read = parse_ttml(&document(&film(&list), &list, 0), i64::MAX, &mut Vec::new());
+    let read = parse_ttml(
+        &imsc_document_of_segment(&film(&list), &list, 0),
+        i64::MAX,
+        &mut Vec::new(),
+    );
     assert_eq!(
         read.cues()[0].payload,
         "<b>a &amp; b</b> <i>c<u>d</u></i>e\n<c.yellow>&lt;f>!</c> &amp;unknown; \"g\""
@@ -103,7 +111,7 @@ fn hostile_cue_text_is_well_formed() {
             }],
             &mut Vec::new(),
         );
-        let document = document(&film(&list), &list, 0);
+        let document = imsc_document_of_segment(&film(&list), &list, 0);
         assert!(
             crate::xml::parse_xml_document(&document).is_ok(),
             "{document}"
@@ -132,7 +140,7 @@ fn manifests_declare_the_form_of_the_text() {
         playlist.contains("#EXT-X-MAP:URI=\"init.imsc.mp4\"\n") && playlist.contains(".imsc.m4s\n"),
         "{playlist}"
     );
-    let mpd = write_mpd(&film, SegmentAddressing::Number);
+    let mpd = write_mpd(&film, TemplateAddressing::Number);
     for part in [
         "codecs=\"stpp.ttml.im1t\"",
         "initialization=\"$RepresentationID$/init.imsc.mp4\"",
@@ -141,7 +149,7 @@ fn manifests_declare_the_form_of_the_text() {
         assert!(mpd.contains(part), "{part}: {mpd}");
     }
     film.manifest_rules.dash_text = DashTextForm::File;
-    let mpd = write_mpd(&film, SegmentAddressing::Time);
+    let mpd = write_mpd(&film, TemplateAddressing::Time);
     assert!(
         mpd.contains("mimeType=\"text/vtt\"") && mpd.contains("/text=en/all.vtt</BaseURL>"),
         "{mpd}"

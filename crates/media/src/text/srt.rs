@@ -89,7 +89,7 @@ fn convert_markup(mut rest: &str, payload: &mut String, settings: &mut String) {
             }
             rest = after;
         } else {
-            push_escaped(payload, c);
+            push_vtt_escaped(payload, c);
             rest = &rest[c.len_utf8()..];
         }
     }
@@ -144,11 +144,11 @@ fn find_color_attribute(tag: &str) -> Option<&str> {
 /// Returns the cue settings for the alignment code in a list of override codes, such as
 /// `an8\pos(1,2)`.
 fn alignment_cue_settings(codes: &str) -> Option<&'static str> {
-    codes.split('\\').find_map(find_alignment)
+    codes.split('\\').find_map(settings_of_alignment_code)
 }
 
 /// Returns the cue settings for an alignment code. Its digit is a position on a numeric keypad.
-fn find_alignment(code: &str) -> Option<&'static str> {
+fn settings_of_alignment_code(code: &str) -> Option<&'static str> {
     match code.trim() {
         "an1" => Some("align:left"),
         "an3" => Some("align:right"),
@@ -163,7 +163,7 @@ fn find_alignment(code: &str) -> Option<&'static str> {
 }
 
 /// Appends a character, escaped for WebVTT cue text.
-pub(super) fn push_escaped(out: &mut String, c: char) {
+pub(super) fn push_vtt_escaped(out: &mut String, c: char) {
     match c {
         '&' => out.push_str("&amp;"),
         '<' => out.push_str("&lt;"),

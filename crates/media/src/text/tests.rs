@@ -1,7 +1,7 @@
 use super::*;
-use crate::fixtures::{self, build_index};
+use crate::fixtures::{self, build_index_of_tracks};
 use crate::manifest::SegmentFormat;
-use crate::manifest::dash::{SegmentAddressing, write_mpd};
+use crate::manifest::dash::{TemplateAddressing, write_mpd};
 use crate::manifest::hls::write_multivariant_playlist;
 use crate::presentation::{PackagingRules, Presentation};
 use crate::time::Time;
@@ -18,7 +18,7 @@ fn film() -> Presentation {
     let rules = PackagingRules {
         segment_duration_ms: 6000,
     };
-    Presentation::new(vec![build_index(vec![track])], &rules).unwrap()
+    Presentation::new(vec![build_index_of_tracks(vec![track])], &rules).unwrap()
 }
 
 #[test]
@@ -324,7 +324,7 @@ fn only_the_first_default_text_is_the_default_in_both_manifests() {
     let tags = hls.lines().filter(|line| line.contains("TYPE=SUBTITLES"));
     let defaults: Vec<bool> = tags.map(|tag| tag.contains(",DEFAULT=YES")).collect();
     assert_eq!(defaults, [false, true, false]);
-    let mpd = write_mpd(&film, SegmentAddressing::Time);
+    let mpd = write_mpd(&film, TemplateAddressing::Time);
     let sets = mpd.split("<AdaptationSet ").skip(1);
     let sets = sets.filter(|set| set.contains("contentType=\"text\""));
     let marks = ["selectionPriority=\"2\"", "value=\"main\""];
@@ -372,7 +372,7 @@ proptest::proptest! {
     fn any_bytes_are_samples(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {
         tx3g::parse_tx3g_sample(&bytes);
         wvtt::parse_wvtt_sample(&bytes);
-        wvtt::read_vtt_header(&bytes);
+        wvtt::read_wvtt_entry_header(&bytes);
     }
 
     #[test]
@@ -397,7 +397,7 @@ fn the_first_segment_starts_with_the_film_if_the_picture_is_late() {
     let rules = PackagingRules {
         segment_duration_ms: 6000,
     };
-    let film = Presentation::new(vec![build_index(tracks)], &rules).unwrap();
+    let film = Presentation::new(vec![build_index_of_tracks(tracks)], &rules).unwrap();
     let grid = film.text_segment_times().unwrap();
     let zero = grid.served_film_start().round_to(grid.timescale()) as u64;
     let picture = film.segment_start(&film.renditions[0], 0);

@@ -130,7 +130,7 @@ impl<'a> TextSegmentTimes<'a> {
     }
 
     /// Converts a time of the film from milliseconds to ticks on the served timeline.
-    pub(super) fn served_ticks(&self, ms: i64) -> i64 {
+    pub(super) fn ticks_from_film_ms(&self, ms: i64) -> i64 {
         let ticks = Time::from_ms(ms).round_to(self.timescale);
         ticks.saturating_add(self.zero_ticks)
     }

@@ -5,7 +5,7 @@
 
 use super::ttml_spans::{
     SPANS_MAX, WRITTEN_MAX, count_content, find_timed_spans, has_only_timed_spans, has_text,
-    is_shown, list_span_intervals,
+    is_visible_span, list_span_intervals,
 };
 use super::ttml_style::{TtmlStyle, TtmlStyles};
 use super::ttml_time::{TtmlClock, TtmlInterval};
@@ -164,9 +164,9 @@ impl TtmlReader<'_> {
             .for_each(|tag| out.push_str(&format!("<{tag}>")));
         for node in element.nodes() {
             match node {
-                XmlNode::Text(text) => write_escaped_text(text, out),
+                XmlNode::Text(text) => push_collapsed_text(text, out),
                 XmlNode::Element(child) if child.name == "br" => out.push('\n'),
-                XmlNode::Element(child) if is_shown(child, hidden) => {
+                XmlNode::Element(child) if is_visible_span(child, hidden) => {
                     let inner = self.styles.resolve_style(child, style);
                     self.write_cue_content(child, &inner, style, hidden, out);
                 }
@@ -182,7 +182,7 @@ impl TtmlReader<'_> {
 
 /// Escapes and appends text. Consecutive white space becomes one space, which is the default of
 /// `xml:space`.
-fn write_escaped_text(text: &str, out: &mut String) {
+fn push_collapsed_text(text: &str, out: &mut String) {
     for c in text.chars() {
         match c {
             c if c.is_ascii_whitespace() => {
@@ -190,7 +190,7 @@ fn write_escaped_text(text: &str, out: &mut String) {
                     out.push(' ');
                 }
             }
-            c => super::srt::push_escaped(out, c),
+            c => super::srt::push_vtt_escaped(out, c),
         }
     }
 }

@@ -18,11 +18,11 @@ pub(super) fn find_timed_spans<'a>(
     time: TtmlInterval,
 ) -> Vec<(&'a XmlElement, TtmlInterval)> {
     let mut found = Vec::new();
-    append_timed_spans(clock, element, time, &mut found);
+    collect_timed_spans(clock, element, time, &mut found);
     found
 }
 
-fn append_timed_spans<'a>(
+fn collect_timed_spans<'a>(
     clock: &TtmlClock,
     element: &'a XmlElement,
     time: TtmlInterval,
@@ -33,7 +33,7 @@ fn append_timed_spans<'a>(
         if clock.is_timed(span) {
             found.push((span, own));
         }
-        append_timed_spans(clock, span, own, found);
+        collect_timed_spans(clock, span, own, found);
     }
 }
 
@@ -68,7 +68,7 @@ pub(super) fn list_span_intervals(
 }
 
 /// Returns whether a child is a span that is not hidden.
-pub(super) fn is_shown(child: &XmlElement, hidden: &[&XmlElement]) -> bool {
+pub(super) fn is_visible_span(child: &XmlElement, hidden: &[&XmlElement]) -> bool {
     child.name == "span" && !hidden.iter().any(|span| ptr::eq(*span, child))
 }
 
@@ -76,7 +76,7 @@ pub(super) fn is_shown(child: &XmlElement, hidden: &[&XmlElement]) -> bool {
 pub(super) fn has_text(element: &XmlElement, hidden: &[&XmlElement]) -> bool {
     element.nodes().any(|node| match node {
         XmlNode::Text(text) => !text.trim().is_empty(),
-        XmlNode::Element(child) => is_shown(child, hidden) && has_text(child, hidden),
+        XmlNode::Element(child) => is_visible_span(child, hidden) && has_text(child, hidden),
     })
 }
 

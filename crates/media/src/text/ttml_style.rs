@@ -93,7 +93,7 @@ impl<'a> TtmlStyles<'a> {
                 .any(|word| word == "underline");
         }
         if let Some(color) = attribute("color") {
-            style.color = find_visible_color_class(color);
+            style.color = find_non_default_color_class(color);
         }
         if let Some(align) = attribute("textAlign") {
             style.align = match align {
@@ -176,7 +176,7 @@ impl TtmlStyle {
 
 /// Returns the WebVTT class of a colour. White needs no class, because players show white text by
 /// default.
-fn find_visible_color_class(color: &str) -> Option<&'static str> {
+fn find_non_default_color_class(color: &str) -> Option<&'static str> {
     find_color_class(color).filter(|class| *class != "white")
 }
 

@@ -1,7 +1,7 @@
 //! Tests of TTML in which only a part of the text, or no text, has times.
 
 use super::*;
-use crate::codec::{MediaFormat, TextFormat};
+use crate::codec::{TextFormat, TrackFormat};
 use crate::fixtures;
 use crate::time::Time;
 
@@ -28,7 +28,7 @@ fn cue(start_ms: i64, end_ms: i64, payload: &str) -> (i64, i64, String) {
 #[test]
 fn text_of_a_sample_without_times_is_shown_for_the_sample() {
     let mut codec = fixtures::build_aac_test_codec();
-    codec.format = MediaFormat::Text(TextFormat::Stpp);
+    codec.format = TrackFormat::Text(TextFormat::Stpp);
     let rows = [(2000, 0, 50, true); 3];
     let track = fixtures::build_track(codec, 1000, 0, &rows);
     let sample = |p: &str| format!("<tt><body><div>{p}</div></body></tt>").into_bytes();

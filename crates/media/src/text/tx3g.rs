@@ -1,7 +1,7 @@
 //! Samples of 3GPP timed text (3GPP TS 26.245, 5.17), the most common text in MP4 files.
 
 use super::Cue;
-use super::srt::push_escaped;
+use super::srt::push_vtt_escaped;
 use super::wvtt::remove_blank_lines;
 use crate::bmff::BoxIterator;
 use crate::bytes::ByteReader;
@@ -21,7 +21,7 @@ pub fn parse_tx3g_sample(sample: &[u8]) -> Option<Cue> {
     let mut reader = ByteReader::new(sample);
     let len = usize::from(reader.u16());
     let text = decode_sample_text(reader.take(len));
-    let faces = read_font_styles(reader.remaining(), text.chars().count());
+    let faces = read_styl_box(reader.remaining_slice(), text.chars().count());
     let payload = remove_blank_lines(&write_markup(&text, &faces));
     (!payload.trim().is_empty()).then(|| Cue {
         payload,
@@ -47,7 +47,7 @@ fn decode_sample_text(bytes: &[u8]) -> String {
 }
 
 /// Returns the font style of each character, as bits of [`FACES`].
-fn read_font_styles(modifiers: &[u8], chars: usize) -> Vec<u8> {
+fn read_styl_box(modifiers: &[u8], chars: usize) -> Vec<u8> {
     let mut faces = vec![0; chars];
     let boxes = BoxIterator::new(modifiers, 0).map_while(Result::ok);
     for style in boxes.filter(|found| found.name == *b"styl").take(1) {
@@ -57,7 +57,7 @@ fn read_font_styles(modifiers: &[u8], chars: usize) -> Vec<u8> {
             reader.skip(2);
             let face = reader.u8();
             reader.skip(5);
-            if reader.check_not_truncated().is_err() {
+            if reader.check_no_short_read().is_err() {
                 break;
             }
             let styled = faces.get_mut(start..end.min(chars)).unwrap_or_default();
@@ -73,17 +73,17 @@ fn write_markup(text: &str, faces: &[u8]) -> String {
     let (mut out, mut open) = (String::with_capacity(text.len()), 0);
     for (c, face) in text.chars().zip(faces.iter().copied()) {
         if face & 7 != open {
-            write_tags(&mut out, open, true);
+            write_style_tags(&mut out, open, true);
             open = face & 7;
-            write_tags(&mut out, open, false);
+            write_style_tags(&mut out, open, false);
         }
-        push_escaped(&mut out, c);
+        push_vtt_escaped(&mut out, c);
     }
-    write_tags(&mut out, open, true);
+    write_style_tags(&mut out, open, true);
     out
 }
 
-fn write_tags(out: &mut String, face: u8, is_end: bool) {
+fn write_style_tags(out: &mut String, face: u8, is_end: bool) {
     let used = FACES.iter().filter(|(bit, _)| face & bit != 0);
     let tags: Vec<String> = match is_end {
         true => used.rev().map(|(_, tag)| format!("</{tag}>")).collect(),

@@ -1,6 +1,6 @@
 //! WebVTT (W3C Candidate Recommendation): parsing, and writing as one file or as HLS segments.
 
-use super::timestamp::{Timestamp, parse_timestamp};
+use super::timestamp::{CueTimestamp, parse_timestamp};
 use super::{Cue, CueList, CueProblem};
 use crate::manifest::SegmentFormat;
 use crate::time::Time;
@@ -133,8 +133,8 @@ fn write_cue(out: &mut String, cue: &Cue) {
     let _ = write!(
         out,
         "{} {ARROW} {}",
-        Timestamp(cue.start_ms),
-        Timestamp(cue.end_ms)
+        CueTimestamp(cue.start_ms),
+        CueTimestamp(cue.end_ms)
     );
     if !cue.settings.is_empty() {
         let _ = write!(out, " {}", cue.settings);

@@ -14,17 +14,17 @@ pub fn parse_wvtt_sample(sample: &[u8]) -> Vec<Cue> {
     let boxes = BoxIterator::new(sample, 0).map_while(Result::ok);
     let cues = boxes.filter(|found| found.name == *b"vttc");
     cues.take(CUES_PER_SAMPLE_MAX)
-        .map(|cue| parse_cue(cue.body))
+        .map(|cue| parse_vttc_cue(cue.body))
         .collect()
 }
 
-fn parse_cue(body: &[u8]) -> Cue {
+fn parse_vttc_cue(body: &[u8]) -> Cue {
     let mut cue = Cue::default();
     for part in BoxIterator::new(body, 0).map_while(Result::ok) {
         let text = || String::from_utf8_lossy(part.body).replace('\0', "");
         match &part.name {
-            b"iden" => cue.id = join_lines(&text()),
-            b"sttg" => cue.settings = join_lines(&text()),
+            b"iden" => cue.id = join_into_single_line(&text()),
+            b"sttg" => cue.settings = join_into_single_line(&text()),
             b"payl" => cue.payload = remove_blank_lines(&text()),
             _ => {}
         }
@@ -33,7 +33,7 @@ fn parse_cue(body: &[u8]) -> Cue {
 }
 
 /// Returns the `STYLE` and `REGION` blocks of a sample entry.
-pub(super) fn read_vtt_header(sample_entry: &[u8]) -> String {
+pub(super) fn read_wvtt_entry_header(sample_entry: &[u8]) -> String {
     let children = sample_entry.get(16..).unwrap_or_default();
     let mut boxes = BoxIterator::new(children, 0).map_while(Result::ok);
     let config = boxes.find(|found| found.name == *b"vttC");
@@ -43,7 +43,7 @@ pub(super) fn read_vtt_header(sample_entry: &[u8]) -> String {
 
 /// Joins the lines of an identifier or of settings into a single line, as WebVTT requires. Arrows
 /// are removed.
-fn join_lines(text: &str) -> String {
+fn join_into_single_line(text: &str) -> String {
     text.replace(super::vtt::ARROW, "")
         .split_whitespace()
         .collect::<Vec<_>>()

@@ -23,7 +23,7 @@ pub struct AnnexBConverter {
 
 /// A scanned frame: the NAL units to add, and the length of the frame in the byte stream.
 #[derive(Debug)]
-pub struct ScannedFrame<'a> {
+pub struct AnnexBFrame<'a> {
     /// Length in the byte stream, in bytes.
     pub len: usize,
     data: &'a [u8],
@@ -55,8 +55,8 @@ impl AnnexBConverter {
     ///
     /// # Errors
     /// `Malformed` if a NAL unit is longer than the rest of its sample.
-    pub fn scan_frame<'a>(&self, frame: &MuxFrame<'a>) -> Result<ScannedFrame<'a>> {
-        let mut unit = ScannedFrame {
+    pub fn scan_frame<'a>(&self, frame: &MuxFrame<'a>) -> Result<AnnexBFrame<'a>> {
+        let mut unit = AnnexBFrame {
             len: 0,
             data: frame.data,
             has_delimiter: false,
@@ -82,7 +82,7 @@ impl AnnexBConverter {
     }
 
     /// Passes the frame's byte stream to `write`, in parts.
-    pub fn write_frame(&self, unit: &ScannedFrame<'_>, mut write: impl FnMut(&[u8])) {
+    pub fn write_frame(&self, unit: &AnnexBFrame<'_>, mut write: impl FnMut(&[u8])) {
         let sets: &[u8] = if unit.needs_parameter_sets {
             &self.parameter_sets
         } else {

@@ -2,7 +2,7 @@
 
 use super::FrameInfo;
 use super::ts_muxer::TsMuxer;
-use super::wrap_segment::{offset_timestamp, slice_frames};
+use super::ts_or_packed_audio::{offset_timestamp, slice_frames};
 use crate::codec::Codec;
 use crate::error::Result;
 use crate::plan::{AccessUnit, SegmentAccessUnits};
@@ -12,7 +12,7 @@ use std::ops::Range;
 ///
 /// The caller needs only a small buffer. When the muxer copies the bytes that the caller has just
 /// read, these bytes are still in the processor's cache. The output equals the output of
-/// [`super::wrap_segment`].
+/// [`super::mux_ts_or_packed_audio`].
 pub struct BatchedMuxer<'a> {
     muxer: TsMuxer,
     segment: &'a SegmentAccessUnits,
@@ -27,7 +27,7 @@ pub struct BatchedMuxer<'a> {
 
 /// Consecutive access units.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MuxBatch {
+pub struct AccessUnitBatch {
     /// Byte ranges of the file that contain the units, one after another.
     pub source_ranges: Vec<Range<u64>>,
     units: Range<usize>,
@@ -55,7 +55,7 @@ impl<'a> BatchedMuxer<'a> {
     /// exceeds the real length by only a few packets. With shorter length fields, the maximum is up
     /// to two and a half times the size of the samples. With damaged sample tables, the maximum can
     /// be very large.
-    pub fn len_max(&self) -> usize {
+    pub fn segment_len_max(&self) -> usize {
         let size = |unit: &AccessUnit| FrameInfo {
             pts: offset_timestamp(unit.pts),
             dts: offset_timestamp(unit.dts),
@@ -67,7 +67,7 @@ impl<'a> BatchedMuxer<'a> {
 
     /// Returns the next batch. It contains as many units as fit into `most` source bytes, but at
     /// least one unit. `None` after the last batch.
-    pub fn next_batch(&mut self, most: u64) -> Option<MuxBatch> {
+    pub fn plan_next_batch(&mut self, most: u64) -> Option<AccessUnitBatch> {
         let rest = self.segment.units.get(self.units_taken..)?;
         if std::mem::replace(&mut self.is_started, true) && rest.is_empty() {
             return None;
@@ -82,7 +82,7 @@ impl<'a> BatchedMuxer<'a> {
         self.units_taken += rest.iter().take_while(fits).count();
         let taken = rest.iter().take(self.units_taken - start);
         let bytes = taken.map(|unit| u64::from(unit.size)).sum();
-        Some(MuxBatch {
+        Some(AccessUnitBatch {
             source_ranges: self.take_ranges(bytes),
             units: start..self.units_taken,
         })
@@ -116,7 +116,7 @@ impl<'a> BatchedMuxer<'a> {
     /// than its sample, `TooLarge` if `out` is too short.
     pub fn write_batch(
         &mut self,
-        batch: &MuxBatch,
+        batch: &AccessUnitBatch,
         parts: &[&[u8]],
         out: &mut [u8],
     ) -> Result<usize> {
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
     use crate::codec::sample_entry_vectors::{AVC, HVC1_PQ, MP3};
     use crate::codec::tests::decode_hex;
-    use crate::ts::wrap_segment;
+    use crate::ts::mux_ts_or_packed_audio;
     use proptest::prelude::*;
 
     fn new_unit(n: usize, size: usize, sync: bool) -> AccessUnit {
@@ -190,10 +190,10 @@ mod tests {
         ) {
             let codec = Codec::from_sample_entry(&decode_hex(if hevc { HVC1_PQ } else { AVC })).unwrap();
             let (file, segment) = build_film(&sizes, &runs);
-            let whole = wrap_segment(&codec, &segment, &slice_file(&file, &segment.source_ranges)).unwrap();
+            let whole = mux_ts_or_packed_audio(&codec, &segment, &slice_file(&file, &segment.source_ranges)).unwrap();
             let mut batches = BatchedMuxer::new(&codec, &segment).unwrap();
-            let (mut out, mut len) = (vec![0x55; batches.len_max()], 0);
-            while let Some(batch) = batches.next_batch(most) {
+            let (mut out, mut len) = (vec![0x55; batches.segment_len_max()], 0);
+            while let Some(batch) = batches.plan_next_batch(most) {
                 let bytes: u64 = batch.source_ranges.iter().map(|range| range.end - range.start).sum();
                 prop_assert!(bytes <= most || batch.units.len() == 1);
                 // Passes the bytes either as one buffer, as after a file read, or as several parts.
@@ -210,15 +210,15 @@ mod tests {
         let codec = Codec::from_sample_entry(&decode_hex(AVC)).unwrap();
         let segment = build_segment(Vec::new(), Vec::new());
         let mut batches = BatchedMuxer::new(&codec, &segment).unwrap();
-        let mut out = vec![0; batches.len_max()];
-        let batch = batches.next_batch(1).unwrap();
+        let mut out = vec![0; batches.segment_len_max()];
+        let batch = batches.plan_next_batch(1).unwrap();
         assert_eq!(batch.source_ranges, []);
         assert_eq!(
             batches.write_batch(&batch, &[], &mut out).unwrap(),
             out.len()
         );
-        assert_eq!(batches.next_batch(1), None);
-        assert_eq!(out, wrap_segment(&codec, &segment, &[]).unwrap());
+        assert_eq!(batches.plan_next_batch(1), None);
+        assert_eq!(out, mux_ts_or_packed_audio(&codec, &segment, &[]).unwrap());
     }
 
     #[test]
@@ -228,7 +228,7 @@ mod tests {
         let segment = build_segment(vec![7..13, 90..95], units);
         let write = |bytes: &[u8], room: usize| {
             let mut batches = BatchedMuxer::new(&codec, &segment).unwrap();
-            let batch = batches.next_batch(1).unwrap();
+            let batch = batches.plan_next_batch(1).unwrap();
             assert_eq!(batch.source_ranges.first(), Some(&(7..13)));
             batches.write_batch(&batch, &[bytes], &mut vec![0; room])
         };
@@ -258,10 +258,10 @@ mod tests {
         };
         let segment = build_segment(vec![u64::MAX - 9..u64::MAX, 3..3], vec![huge; 3]);
         let mut batches = BatchedMuxer::new(&codec, &segment).unwrap();
-        assert!(batches.len_max() > 3 * u32::MAX as usize);
-        let batch = batches.next_batch(u64::MAX).unwrap();
+        assert!(batches.segment_len_max() > 3 * u32::MAX as usize);
+        let batch = batches.plan_next_batch(u64::MAX).unwrap();
         assert_eq!(batch.source_ranges, [u64::MAX - 9..u64::MAX, 3..3]);
         assert!(batches.write_batch(&batch, &[&[0; 9]], &mut []).is_err());
-        assert_eq!(batches.next_batch(u64::MAX), None);
+        assert_eq!(batches.plan_next_batch(u64::MAX), None);
     }
 }

@@ -18,12 +18,12 @@ mod psi;
 #[cfg(test)]
 mod tests;
 mod ts_muxer;
-mod wrap_segment;
+mod ts_or_packed_audio;
 
-pub use batched_muxer::{BatchedMuxer, MuxBatch};
+pub use batched_muxer::{AccessUnitBatch, BatchedMuxer};
 pub use packed_audio::{pack_audio_segment, packed_audio_extension, packed_audio_segment_len};
 pub use ts_muxer::{estimate_video_segment_len, mux_video_segment};
-pub use wrap_segment::wrap_segment;
+pub use ts_or_packed_audio::mux_ts_or_packed_audio;
 
 use crate::codec::Codec;
 

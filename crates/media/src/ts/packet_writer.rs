@@ -26,7 +26,7 @@ pub fn count_ts_packets(len: usize) -> usize {
 }
 
 /// Returns the number of packets that must be added to `packets` to reach a multiple of 16.
-pub fn packets_to_cycle(packets: usize) -> usize {
+pub fn count_packets_to_fill_cycle(packets: usize) -> usize {
     packets.next_multiple_of(COUNTER_CYCLE) - packets
 }
 

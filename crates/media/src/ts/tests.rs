@@ -3,7 +3,7 @@
 use super::*;
 use crate::codec::sample_entry_vectors::{AVC, HVC1_PQ};
 use crate::codec::tests::decode_hex;
-use crate::codec::{MediaFormat, NalFormat};
+use crate::codec::{NalFormat, TrackFormat};
 use proptest::prelude::*;
 
 /// One demuxed PES packet.
@@ -108,7 +108,7 @@ fn finish_pes(found: &mut DemuxedPes) {
 
 fn parse_codec(hex: &str, length_bytes: u8) -> Codec {
     let mut codec = Codec::from_sample_entry(&decode_hex(hex)).unwrap();
-    if let MediaFormat::Video(video) = &mut codec.format
+    if let TrackFormat::Video(video) = &mut codec.format
         && let Some(nal) = &mut video.nal
     {
         nal.length_field_bytes = length_bytes;

@@ -2,7 +2,7 @@
 
 use super::annex_b::AnnexBConverter;
 use super::packet_writer::{
-    PACKET_BYTES, PacketWriter, PesOpening, count_ts_packets, packets_to_cycle,
+    PACKET_BYTES, PacketWriter, PesOpening, count_packets_to_fill_cycle, count_ts_packets,
 };
 use super::pes::{clock_reference, write_pes_header};
 use super::psi::{PAT_PACKET, pmt_packet};
@@ -174,7 +174,7 @@ impl SegmentPacketCount {
 
     /// Returns the number of extra packets over which the last PES packet is spread.
     fn padding_packets(&self) -> usize {
-        packets_to_cycle(self.packets)
+        count_packets_to_fill_cycle(self.packets)
     }
 
     fn total_bytes(&self) -> usize {

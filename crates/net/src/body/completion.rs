@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use super::BodyCut;
+use super::BodyError;
 
 /// The result of sending a body.
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ pub struct BodyCompletion {
     pub finished: Option<Instant>,
     /// The error of the body's source. If there is no error but the body is incomplete, the client
     /// disconnected or the server cut the connection.
-    pub error: Option<BodyCut>,
+    pub error: Option<BodyError>,
 }
 
 type CompletionHook = Box<dyn FnOnce(&BodyCompletion) + Send + Sync>;
@@ -37,7 +37,7 @@ pub(super) struct SendProgress {
     /// Whether to measure times. Times are optional, because reading the clock takes time.
     timed: bool,
     first_write: OnceLock<FirstWrite>,
-    error: OnceLock<BodyCut>,
+    error: OnceLock<BodyError>,
     /// The progress that contains the previous hook of the same body.
     inner: Option<Arc<SendProgress>>,
     hook: Option<CompletionHook>,
@@ -94,7 +94,7 @@ impl SendProgress {
         }
     }
 
-    pub(super) fn note_failure(&self, cut: &BodyCut) {
+    pub(super) fn note_failure(&self, cut: &BodyError) {
         // If an error is already stored, that error stays.
         let _ = self.error.set(cut.clone());
         if let Some(inner) = &self.inner {

@@ -16,11 +16,11 @@ use http_body::{Frame, SizeHint};
 use tokio::task::JoinHandle;
 
 use super::completion::SendProgress;
-use super::{Body, BodyCut, BodyPart, BodySource, Chunk};
-use crate::conn::{CopyPolicy, InFlight};
+use super::{Body, BodyError, BodyPart, BodySource, Chunk};
+use crate::conn::{CopyParameters, InFlight};
 use crate::send_memory::{SendPermit, StreamMemory};
 
-/// Default frame length in bytes, for a body whose connection has no [`CopyPolicy`].
+/// Default frame length in bytes, for a body whose connection has no [`CopyParameters`].
 const FRAME_BYTES: u64 = 64 << 10;
 /// A buffer of at least this length is sent as a separate frame, without a copy. For a shorter
 /// buffer, the copy costs less than another frame.
@@ -73,7 +73,7 @@ pub struct CopiedFrame {
 impl Body {
     /// Reserves memory for the first frame, if the body needs copies. Returns false when
     /// `send-memory` is used up.
-    pub(crate) fn reserve_first_frame(&mut self, copying: &CopyPolicy) -> bool {
+    pub(crate) fn reserve_first_frame(&mut self, copying: &CopyParameters) -> bool {
         let needs_copy = match &self.kind {
             BodySource::Done => false,
             BodySource::Once(chunk) => chunk.needs_copy(),
@@ -83,7 +83,7 @@ impl Body {
             let mut state = CopyState::from_policy(copying);
             let wanted = self.known_len().unwrap_or(u64::MAX).min(state.frame_bytes);
             if let Some(stream) = &state.stream {
-                state.admitted = stream.admit_response(wanted);
+                state.admitted = stream.try_admit_response(wanted);
                 if state.admitted.is_none() {
                     return false;
                 }
@@ -96,14 +96,14 @@ impl Body {
     fn copy_state(&mut self) -> &mut CopyState {
         let in_flight = self.in_flight.as_ref();
         self.copying.get_or_insert_with(|| {
-            let copying = in_flight.and_then(InFlight::body_copy_policy);
+            let copying = in_flight.and_then(InFlight::body_copy_parameters);
             Box::new(copying.map_or_else(CopyState::default, |copying| {
                 CopyState::from_policy(&copying)
             }))
         })
     }
 
-    fn poll_copy(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<CountedBytes, BodyCut>>> {
+    fn poll_copy(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<CountedBytes, BodyError>>> {
         loop {
             let state = self.copy_state();
             if let Some((reading, permit)) = &mut state.reading {
@@ -113,7 +113,7 @@ impl Body {
                 let bytes = read.and_then(|read| read)?;
                 return Poll::Ready(Some(state.finish_frame(bytes, permit)));
             }
-            if let Some(copy) = state.take_frame()? {
+            if let Some(copy) = state.copy_next_frame()? {
                 return Poll::Ready(Some(Ok(copy)));
             }
             if state.reading.is_none() {
@@ -125,14 +125,14 @@ impl Body {
         }
     }
 
-    fn is_copied(&self) -> bool {
+    fn is_fully_copied(&self) -> bool {
         let unsent = |state: &CopyState| state.chunk.as_ref().map_or(0, Chunk::len);
         self.is_done() && self.copying.as_deref().map_or(0, unsent) == 0
     }
 }
 
 impl CopyState {
-    fn from_policy(copying: &CopyPolicy) -> CopyState {
+    fn from_policy(copying: &CopyParameters) -> CopyState {
         CopyState {
             stream: Some(copying.memory.track_response(copying.now_ms)),
             frame_bytes: copying.frame_bytes,
@@ -142,7 +142,7 @@ impl CopyState {
 
     /// Returns the bytes of the next frame. Returns `None` when no bytes of the chunk are left, or
     /// when a read from storage was started.
-    fn take_frame(&mut self) -> Result<Option<CountedBytes>, BodyCut> {
+    fn copy_next_frame(&mut self) -> Result<Option<CountedBytes>, BodyError> {
         let admitted = self.admitted.take();
         let Some(chunk) = self.chunk.as_mut().filter(|chunk| !chunk.is_empty()) else {
             self.admitted = admitted;
@@ -157,7 +157,7 @@ impl CopyState {
             }));
         }
         let wanted = chunk.len().min(self.frame_bytes);
-        let reserve = || Some(self.stream.as_ref()?.reserve_frame(wanted));
+        let reserve = || Some(self.stream.as_ref()?.reserve_frame_up_to(wanted));
         let permit = admitted.or_else(reserve);
         let room = permit
             .as_ref()
@@ -178,10 +178,10 @@ impl CopyState {
         &mut self,
         bytes: Vec<u8>,
         mut permit: Option<SendPermit>,
-    ) -> Result<CountedBytes, BodyCut> {
+    ) -> Result<CountedBytes, BodyError> {
         if let Some(chunk) = &mut self.chunk {
             if chunk.file().is_some_and(super::BodyFile::has_changed) {
-                return Err(BodyCut::new("the file changed while it was sent"));
+                return Err(BodyError::new("the file changed while it was sent"));
             }
             chunk.advance(bytes.len() as u64);
         }
@@ -253,16 +253,16 @@ fn fill_frame(chunk: &Chunk, room: usize) -> io::Result<FrameFillOutcome> {
 
 impl http_body::Body for Body {
     type Data = CopiedFrame;
-    type Error = BodyCut;
+    type Error = BodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<CopiedFrame>, BodyCut>>> {
+    ) -> Poll<Option<Result<Frame<CopiedFrame>, BodyError>>> {
         let next = ready!(self.poll_copy(cx));
         Poll::Ready(next.map(|result| match result {
             Ok(CountedBytes { bytes, permit }) => {
-                let last = self.is_copied();
+                let last = self.is_fully_copied();
                 Ok(Frame::data(CopiedFrame {
                     bytes,
                     permit,
@@ -275,7 +275,7 @@ impl http_body::Body for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.is_copied()
+        self.is_fully_copied()
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -298,7 +298,7 @@ impl Buf for CopiedFrame {
     fn advance(&mut self, count: usize) {
         self.bytes.advance(count);
         if let Some(permit) = &self.permit {
-            permit.note_sent(count as u64);
+            permit.count_sent_for_rate(count as u64);
         }
         if let Some(progress) = &self.progress {
             progress.note_sent(count as u64);

@@ -120,12 +120,12 @@ impl BodyFile {
     ) -> io::Result<usize> {
         let before = buffer.len();
         buffer.resize(before + len, 0);
-        let result = self.read_into(offset, buffer.get_mut(before..).unwrap_or_default());
+        let result = self.read_nowait(offset, buffer.get_mut(before..).unwrap_or_default());
         buffer.truncate(before + *result.as_ref().unwrap_or(&0));
         result
     }
 
-    fn read_into(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+    fn read_nowait(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let mut slices = [io::IoSliceMut::new(buffer)];
         match rustix::io::preadv2(
             self.descriptor(),
@@ -133,7 +133,7 @@ impl BodyFile {
             offset,
             ReadWriteFlags::NOWAIT,
         ) {
-            Ok(0) => Err(truncation_error()),
+            Ok(0) => Err(file_truncated_error()),
             Ok(count) => Ok(count),
             Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INTR) => {
                 Err(io::ErrorKind::WouldBlock.into())
@@ -151,7 +151,7 @@ impl BodyFile {
         while bytes.len() < len {
             let at = offset + bytes.len() as u64;
             match rustix::io::pread(self.descriptor(), spare_capacity(&mut bytes), at) {
-                Ok(0) => return Err(truncation_error()),
+                Ok(0) => return Err(file_truncated_error()),
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -211,7 +211,7 @@ impl fmt::Debug for PipeBytes {
     }
 }
 
-pub(crate) fn truncation_error() -> io::Error {
+pub(crate) fn file_truncated_error() -> io::Error {
     let what = "the file was truncated while it was sent";
     io::Error::new(io::ErrorKind::UnexpectedEof, what)
 }

@@ -11,7 +11,7 @@ use http::StatusCode;
 use http_body::Body as _;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::{Body, BodyCut, Incoming};
+use super::{Body, BodyError, Incoming};
 use crate::Error;
 
 /// Minimum average rate of a body after the grace period.
@@ -113,8 +113,8 @@ impl RequestBodyStream {
         }
     }
 
-    fn cut_with(&self, error: Error) -> Poll<Option<Result<Bytes, BodyCut>>> {
-        let cut = BodyCut::new(&error);
+    fn cut_with(&self, error: Error) -> Poll<Option<Result<Bytes, BodyError>>> {
+        let cut = BodyError::new(&error);
         // If an error is already stored, that error stays.
         let _ = self.fault.0.set(error);
         Poll::Ready(Some(Err(cut)))
@@ -122,7 +122,7 @@ impl RequestBodyStream {
 }
 
 impl Stream for RequestBodyStream {
-    type Item = Result<Bytes, BodyCut>;
+    type Item = Result<Bytes, BodyError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         loop {

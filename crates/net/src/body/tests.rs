@@ -25,7 +25,7 @@ fn summarize_ends(ends: &Mutex<Vec<BodyCompletion>>) -> Vec<(u64, bool, bool, bo
     ends.lock().unwrap().iter().map(row).collect()
 }
 
-fn next_frame(body: &mut Body) -> Option<Result<CopiedFrame, BodyCut>> {
+fn next_frame(body: &mut Body) -> Option<Result<CopiedFrame, BodyError>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
@@ -85,10 +85,10 @@ fn two_hooks_are_both_called() {
     assert_eq!(summarize_ends(&second), [(5, true, true, false)]);
 }
 
-struct ScriptedSource(std::vec::IntoIter<Result<Bytes, BodyCut>>);
+struct ScriptedSource(std::vec::IntoIter<Result<Bytes, BodyError>>);
 
 impl Stream for ScriptedSource {
-    type Item = Result<Bytes, BodyCut>;
+    type Item = Result<Bytes, BodyError>;
 
     fn poll_next(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         Poll::Ready(self.0.next())
@@ -108,7 +108,7 @@ fn a_stream_keeps_its_promise_or_is_cut() {
         ),
         (
             5,
-            vec![chunk("abc"), Err(BodyCut::new("the disk is gone"))],
+            vec![chunk("abc"), Err(BodyError::new("the disk is gone"))],
             Some("the disk is gone"),
         ),
         (0, vec![chunk("abc")], None),

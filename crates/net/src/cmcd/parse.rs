@@ -7,7 +7,7 @@ use http::HeaderMap;
 use serde_json::Value as Json;
 
 use super::HEADERS;
-use super::value::{CmcdItem, CmcdMember, CmcdValue, is_key_character, parse_member};
+use super::value::{CmcdItem, CmcdMemberValue, CmcdValue, is_key_character, parse_member_value};
 
 /// Limit on the bytes of a header field, of the query argument, or of an event line. A longer field
 /// or argument is cut after the last whole member. A longer event line is rejected.
@@ -19,7 +19,7 @@ const KEY_BYTES_MAX: usize = 64;
 
 /// Keys and values that a player sent.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct CmcdData(BTreeMap<String, CmcdMember>);
+pub struct CmcdData(BTreeMap<String, CmcdMemberValue>);
 
 impl CmcdData {
     /// Parses the query's `CMCD` argument and the header fields. If a key occurs more than once,
@@ -84,14 +84,14 @@ impl CmcdData {
 
     /// Returns whether the value of a key is the Boolean `true`.
     pub fn has_flag(&self, key: &str) -> bool {
-        let value = self.0.get(key).map(CmcdMember::main_value);
+        let value = self.0.get(key).map(CmcdMemberValue::main_value);
         matches!(value, Some(CmcdValue::Flag(true)))
     }
 
     /// Returns the items of a list (version 2), or an empty slice for any other value.
     pub fn list_items(&self, key: &str) -> &[CmcdItem] {
         match self.0.get(key) {
-            Some(CmcdMember::List(_, items)) => items,
+            Some(CmcdMemberValue::List(_, items)) => items,
             _ => &[],
         }
     }
@@ -109,8 +109,8 @@ impl CmcdData {
     pub fn to_full_record(&self) -> BTreeMap<String, Json> {
         let pairs = self.0.iter().map(|(key, member)| {
             let value = match member {
-                CmcdMember::Single(value) => value_to_json(value),
-                CmcdMember::List(_, items) => items.iter().map(item_to_json).collect(),
+                CmcdMemberValue::Single(value) => value_to_json(value),
+                CmcdMemberValue::List(_, items) => items.iter().map(item_to_json).collect(),
             };
             (key.clone(), value)
         });
@@ -131,8 +131,8 @@ impl CmcdData {
             let (member, after) = split_member(rest);
             rest = after;
             let (key, member) = match member.split_once('=') {
-                Some((key, text)) => (key, parse_member(text.trim())),
-                None => (member, Some(CmcdMember::Single(CmcdValue::Flag(true)))),
+                Some((key, text)) => (key, parse_member_value(text.trim())),
+                None => (member, Some(CmcdMemberValue::Single(CmcdValue::Flag(true)))),
             };
             let key = key.trim();
             match member {

@@ -35,41 +35,41 @@ impl CmcdItem {
 
 /// The parsed value of a key.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum CmcdMember {
+pub(super) enum CmcdMemberValue {
     Single(CmcdValue),
     /// The value that represents an inner list, and the items of the list.
     List(CmcdValue, Vec<CmcdItem>),
 }
 
-impl CmcdMember {
+impl CmcdMemberValue {
     /// Returns the value. A list with numbers is represented by its greatest number. In a list of
     /// bitrates, this is usually the bitrate of the video. Any other list is represented by its
     /// first item.
     pub(super) fn main_value(&self) -> &CmcdValue {
         match self {
-            CmcdMember::Single(value) | CmcdMember::List(value, _) => value,
+            CmcdMemberValue::Single(value) | CmcdMemberValue::List(value, _) => value,
         }
     }
 }
 
 /// Parses the text after `=`. Returns `None` if the text is malformed or empty.
-pub(super) fn parse_member(text: &str) -> Option<CmcdMember> {
+pub(super) fn parse_member_value(text: &str) -> Option<CmcdMemberValue> {
     if let Some(list) = text.strip_prefix('(') {
-        return parse_list(list);
+        return parse_inner_list(list);
     }
     if text.starts_with('"') {
-        let (value, rest) = take_value(text)?;
+        let (value, rest) = take_bare_item(text)?;
         let is_whole = rest.is_empty() || rest.starts_with(';');
-        return is_whole.then_some(CmcdMember::Single(value));
+        return is_whole.then_some(CmcdMemberValue::Single(value));
     }
     // Ignores the parameters of a single value, because they have no meaning.
     let bare = text.split(';').next().unwrap_or_default();
-    Some(CmcdMember::Single(parse_bare(bare.trim())?))
+    Some(CmcdMemberValue::Single(parse_bare(bare.trim())?))
 }
 
 /// Parses an inner list after its opening parenthesis. In `5000;v 128;a)`, each item belongs to one
 /// kind of media.
-fn parse_list(text: &str) -> Option<CmcdMember> {
+fn parse_inner_list(text: &str) -> Option<CmcdMemberValue> {
     let mut items = Vec::new();
     let mut rest = text.trim_start();
     while !rest.starts_with(')') {
@@ -89,19 +89,19 @@ fn parse_list(text: &str) -> Option<CmcdMember> {
         Some(number) => CmcdValue::Number(number),
         None => items.first()?.value.clone(),
     };
-    Some(CmcdMember::List(main, items))
+    Some(CmcdMemberValue::List(main, items))
 }
 
 /// Parses an item with its parameters. Returns the item and the text after the item.
 fn take_item(text: &str) -> Option<(CmcdItem, &str)> {
-    let (value, mut rest) = take_value(text)?;
+    let (value, mut rest) = take_bare_item(text)?;
     let mut parameters = Vec::new();
     while let Some(after) = rest.strip_prefix(';') {
         let after = after.trim_start();
         let end = after.find(|c: char| !is_key_character(c));
         let (key, after) = after.split_at_checked(end.unwrap_or(after.len()))?;
         let (value, after) = match after.strip_prefix('=') {
-            Some(text) => take_value(text)?,
+            Some(text) => take_bare_item(text)?,
             None => (CmcdValue::Flag(true), after),
         };
         if key.is_empty() || parameters.len() == PARAMETERS_MAX {
@@ -114,7 +114,7 @@ fn take_item(text: &str) -> Option<(CmcdItem, &str)> {
 }
 
 /// Parses a bare item. Returns the item and the text after the item.
-fn take_value(text: &str) -> Option<(CmcdValue, &str)> {
+fn take_bare_item(text: &str) -> Option<(CmcdValue, &str)> {
     if let Some(quoted) = text.strip_prefix('"') {
         let (value, rest) = take_string(quoted)?;
         return Some((CmcdValue::Text(value), rest));

@@ -14,7 +14,7 @@ use crate::record::{RecordFormat, Recorder};
 use crate::resources::MemoryLimit;
 use crate::server::TlsIdentity;
 use crate::viewers::CmcdCollector;
-use crate::{Cidr, Limits, ListenOptions, MinRate, TrustedNetworks};
+use crate::{Cidr, Limits, MinRate, ServerOptions, TrustedNetworks};
 
 /// Default value of the setting `send-memory`.
 pub(crate) const SEND_MEMORY: &str = "25% up to 1GiB";
@@ -214,7 +214,7 @@ pub struct CommonSettings {
     /// PEM file of the authorities that must have issued the clients' certificates. Requires `tls`.
     pub client_ca: Option<PathBuf>,
     /// Format of the log.
-    pub log_format: LogFormat,
+    pub log_format: ProgramLogFormat,
     /// Log filter, which is a level or `tracing` directives.
     pub log: String,
     /// File for a record of each request.
@@ -242,7 +242,7 @@ pub struct CommonSettings {
 
 /// Format of the log on standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogFormat {
+pub enum ProgramLogFormat {
     /// Text for people.
     Text,
     /// One JSON object per line, for programs.
@@ -271,14 +271,14 @@ impl CommonSettings {
             let what = "client-ca requires TLS; set tls-cert and tls-key";
             return Err(UsageError(what.into()));
         }
-        let format = layers.parse_setting("log-format", parse_log_format)?;
+        let format = layers.parse_setting("log-format", parse_program_log_format)?;
         Ok(CommonSettings {
             workers: layers
                 .parse_setting("workers", units::parse_count)?
                 .unwrap_or(0),
             tls,
             client_ca,
-            log_format: format.unwrap_or(LogFormat::Text),
+            log_format: format.unwrap_or(ProgramLogFormat::Text),
             log: layers.setting_text("log").unwrap_or("info").to_owned(),
             records: layers.setting_path("records"),
             records_format: layers
@@ -312,15 +312,15 @@ impl CommonSettings {
     ///
     /// # Errors
     /// The errors of [`CommonSettings::read_tls`].
-    pub fn listen_options(&self) -> io::Result<ListenOptions> {
-        Ok(ListenOptions {
+    pub fn server_options(&self) -> io::Result<ServerOptions> {
+        Ok(ServerOptions {
             tls: self.read_tls()?,
             limits: self.limits.clone(),
             trust: self.trust.clone(),
             near_rtt: self.near_rtt,
             send_memory_bytes: self.send_memory_bytes,
             workers: self.workers,
-            ..ListenOptions::default()
+            ..ServerOptions::default()
         })
     }
 
@@ -389,8 +389,8 @@ impl CommonSettings {
         let terminal = io::IsTerminal::is_terminal(&io::stderr());
         // `try_init` fails only if the process already has a log. That log then stays in use.
         let _ = match self.log_format {
-            LogFormat::Text => builder.with_ansi(terminal).try_init(),
-            LogFormat::Json => builder.json().flatten_event(true).try_init(),
+            ProgramLogFormat::Text => builder.with_ansi(terminal).try_init(),
+            ProgramLogFormat::Json => builder.json().flatten_event(true).try_init(),
         };
         Ok(())
     }
@@ -511,10 +511,10 @@ fn read_networks(layers: &SettingLayers, name: &str) -> Result<Vec<Cidr>, UsageE
     list.iter().map(parse).collect()
 }
 
-fn parse_log_format(text: &str) -> Result<LogFormat, String> {
+fn parse_program_log_format(text: &str) -> Result<ProgramLogFormat, String> {
     match text {
-        "text" => Ok(LogFormat::Text),
-        "json" => Ok(LogFormat::Json),
+        "text" => Ok(ProgramLogFormat::Text),
+        "json" => Ok(ProgramLogFormat::Json),
         _ => Err("expected text or json".into()),
     }
 }

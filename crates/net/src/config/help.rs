@@ -95,7 +95,7 @@ pub fn group_flags(mut options: Vec<Arg>, groups: &[HelpGroup]) -> Vec<Arg> {
 ///
 /// clap can also hide options from `-h` and still show them in `--help`. In that case, however,
 /// `--help` prints two lines per option.
-pub fn shorten_help(command: Command, shown: &[&str]) -> Command {
+pub fn hide_unlisted_options(command: Command, shown: &[&str]) -> Command {
     let name = command.get_name().to_owned();
     let more = format!("`headwater {name} --help` describes all options, with examples.");
     let command = command.after_help(more);

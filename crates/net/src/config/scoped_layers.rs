@@ -62,7 +62,7 @@ impl SettingLayers {
             .into_iter()
             .map(|(key, value)| (format!("{prefix}{key}"), value));
         for (key, value) in flatten_tables(prefixed) {
-            let setting = self.find_setting(place, &key, (name, prefix))?;
+            let setting = self.find_declaration(place, &key, (name, prefix))?;
             let values = toml_to_texts(setting, value)
                 .ok_or_else(|| UsageError(format!("{place}: {key} has a value of a wrong type")))?;
             let by = SettingOrigin::Table(place.to_owned());
@@ -71,7 +71,7 @@ impl SettingLayers {
         Ok(layers)
     }
 
-    fn find_setting(
+    fn find_declaration(
         &self,
         place: &str,
         key: &str,
@@ -83,9 +83,8 @@ impl SettingLayers {
         let found = allowed().find(|setting| setting.name == key);
         found.ok_or_else(|| {
             let near = closest_name(key, allowed().map(|setting| setting.name));
-            let hint = near
-                .map(|near| format!("; did you mean {:?}?", strip_setting_prefix(near, prefix)));
-            let (key, hint) = (strip_setting_prefix(key, prefix), hint.unwrap_or_default());
+            let hint = near.map(|near| format!("; did you mean {:?}?", as_table_key(near, prefix)));
+            let (key, hint) = (as_table_key(key, prefix), hint.unwrap_or_default());
             UsageError(format!("{place}: unknown key {key:?}{hint}"))
         })
     }
@@ -104,6 +103,6 @@ fn parse_table(text: &str) -> Result<toml::Table, String> {
     }
 }
 
-fn strip_setting_prefix<'a>(name: &'a str, prefix: &str) -> &'a str {
+fn as_table_key<'a>(name: &'a str, prefix: &str) -> &'a str {
     name.strip_prefix(prefix).unwrap_or(name)
 }

@@ -155,7 +155,7 @@ pub const PRINT: &str = "print-config";
 
 /// Returns the flags of the settings in `tables`, and the flags [`CONFIG`] and [`PRINT`], which
 /// every program has.
-pub fn setting_flags(tables: &[&[Setting]]) -> Vec<Arg> {
+pub fn build_program_args(tables: &[&[Setting]]) -> Vec<Arg> {
     let config = Arg::new(CONFIG)
         .long(CONFIG)
         .value_name("FILE")
@@ -164,11 +164,11 @@ pub fn setting_flags(tables: &[&[Setting]]) -> Vec<Arg> {
         .long(PRINT)
         .action(ArgAction::SetTrue)
         .help("Print the effective settings and their sources, and exit");
-    let own = tables.iter().copied().flat_map(table_flags);
+    let own = tables.iter().copied().flat_map(build_setting_args);
     own.chain([config, print]).collect()
 }
 
 /// Returns the flags of one table, for a group of the help text.
-pub fn table_flags(table: &[Setting]) -> Vec<Arg> {
+pub fn build_setting_args(table: &[Setting]) -> Vec<Arg> {
     table.iter().map(Setting::build_arg).collect()
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::{Setting, SettingLayers, UsageError};
-use crate::access_token::{RequiredTokenHeader, TIMING_TOKEN, read_token};
+use crate::access_token::{RequiredTokenHeader, TIMING_TOKEN, read_token_file};
 
 /// The settings of traces and `Server-Timing`. Every server has these settings.
 pub const TRACING: &[Setting] = &[
@@ -84,7 +84,11 @@ impl TracingSettings {
     /// # Errors
     /// An error with the file's name when the file cannot be read or the token is too short.
     pub fn read_timing_token(&self) -> io::Result<Option<RequiredTokenHeader>> {
-        let token = self.timing_token.as_deref().map(read_token).transpose()?;
+        let token = self
+            .timing_token
+            .as_deref()
+            .map(read_token_file)
+            .transpose()?;
         Ok(token.map(|token| RequiredTokenHeader::new(TIMING_TOKEN, token)))
     }
 }

@@ -59,7 +59,7 @@ const STREAM_FRAME_BYTES: u64 = 32 << 10;
 
 /// Parameters for copying bodies on a connection.
 #[derive(Debug)]
-pub(crate) struct CopyPolicy {
+pub(crate) struct CopyParameters {
     pub(crate) memory: Arc<ConnectionMemory>,
     /// Limit on the bytes of a frame.
     pub(crate) frame_bytes: u64,
@@ -158,7 +158,7 @@ impl ConnectionState {
     }
 
     /// Returns the client's address that a proxy has reported, or else the peer's address.
-    pub(crate) fn peer(&self) -> SocketAddr {
+    pub(crate) fn effective_peer(&self) -> SocketAddr {
         self.client.get().copied().unwrap_or(self.peer)
     }
 
@@ -182,13 +182,13 @@ impl ConnectionState {
     }
 
     /// Returns the parameters for copying bodies, or `None` if the connection does not copy bodies.
-    pub(crate) fn copy_policy(&self) -> Option<CopyPolicy> {
+    pub(crate) fn copy_parameters(&self) -> Option<CopyParameters> {
         let frame_bytes = if self.multiplexed.load(Relaxed) {
             STREAM_FRAME_BYTES
         } else {
             FRAME_BYTES
         };
-        Some(CopyPolicy {
+        Some(CopyParameters {
             memory: self.memory.get()?.clone(),
             frame_bytes,
             now_ms: self.clock.now_ms(),
@@ -295,7 +295,7 @@ impl ConnectionState {
         }
     }
 
-    pub(super) fn handle_closed(&self) {
+    pub(super) fn start_linger(&self) {
         self.set_wait(WaitState::Linger);
     }
 
@@ -357,8 +357,8 @@ pub(crate) struct InFlight {
 impl InFlight {
     /// Returns the connection's parameters for copying bodies, or `None` if the connection does not
     /// copy bodies.
-    pub(crate) fn body_copy_policy(&self) -> Option<CopyPolicy> {
-        self.shared.copy_policy()
+    pub(crate) fn body_copy_parameters(&self) -> Option<CopyParameters> {
+        self.shared.copy_parameters()
     }
 
     /// Records that the handler has returned. The body may still have to be sent.

@@ -76,7 +76,7 @@ impl ConnectionIo {
         outgoing: OutgoingParts<'_>,
     ) -> Poll<io::Result<usize>> {
         self.poll_send(cx, |socket| {
-            send_until_full(socket, || outgoing.send_to(socket.as_fd()))
+            send_and_mark_full(socket, || outgoing.send_to(socket.as_fd()))
         })
     }
 
@@ -100,7 +100,7 @@ impl ConnectionIo {
 
 /// Calls `send`. If `send` fills the socket, marks the socket as not writable. The next call then
 /// waits for room instead of making a system call that fails.
-fn send_until_full(
+fn send_and_mark_full(
     socket: &TcpStream,
     send: impl Fn() -> io::Result<SendOutcome>,
 ) -> io::Result<usize> {
@@ -156,7 +156,7 @@ impl AsyncWrite for ConnectionIo {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         self.poll_send(cx, |socket| {
-            send_until_full(socket, || send_slices(socket.as_fd(), slices, false))
+            send_and_mark_full(socket, || send_slices(socket.as_fd(), slices, false))
         })
     }
 
@@ -174,7 +174,7 @@ impl AsyncWrite for ConnectionIo {
             None => {
                 let socket = socket2::SockRef::from(self.shared.socket.as_ref());
                 socket.shutdown(Shutdown::Write)?;
-                self.shared.handle_closed();
+                self.shared.start_linger();
                 self.discarded = Some(0);
                 0
             }

@@ -13,7 +13,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 
-use crate::body::part::{BodyFile, truncation_error};
+use crate::body::part::{BodyFile, file_truncated_error};
 
 /// Bytes that are sent by reference.
 #[derive(Clone, Copy)]
@@ -119,7 +119,7 @@ fn send_file_range(
 ) -> io::Result<SendOutcome> {
     let send = |left| rustix::fs::sendfile(socket, file.descriptor(), Some(&mut offset), left);
     match repeat_until_full(len, send)? {
-        SendOutcome { count: 0, .. } => Err(truncation_error()),
+        SendOutcome { count: 0, .. } => Err(file_truncated_error()),
         sent => Ok(sent),
     }
 }
@@ -178,7 +178,7 @@ impl GatherPipe {
         {
             let wanted = (part.len() - rest.done).min(GATHER_BYTES_MAX - filled);
             match self.add_page_references(part, rest.done, wanted) {
-                Ok(0) => return Err(truncation_error()),
+                Ok(0) => return Err(file_truncated_error()),
                 Ok(count) => {
                     filled += count;
                     rest.done += count;

@@ -166,7 +166,7 @@ fn set_pace(fd: BorrowedFd<'_>, rate: u64) -> io::Result<()> {
 ///
 /// # Errors
 /// An error for each descriptor that is not open.
-pub(crate) fn take_descriptors(first: RawFd, count: i32) -> Vec<io::Result<OwnedFd>> {
+pub(crate) fn take_activation_descriptors(first: RawFd, count: i32) -> Vec<io::Result<OwnedFd>> {
     static TAKEN: AtomicBool = AtomicBool::new(false);
     if TAKEN.swap(true, Relaxed) {
         return Vec::new();

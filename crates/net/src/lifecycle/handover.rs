@@ -325,10 +325,10 @@ fn is_disconnect(error: &io::Error) -> bool {
 }
 
 fn is_last_message(text: &str) -> bool {
-    text == "end\n" || text.ends_with("\nend\n") || is_refusal(text)
+    text == "end\n" || text.ends_with("\nend\n") || is_refusal_message(text)
 }
 
-fn is_refusal(text: &str) -> bool {
+fn is_refusal_message(text: &str) -> bool {
     text.starts_with("refused ") && text.ends_with('\n')
 }
 
@@ -337,7 +337,7 @@ fn parse_ports(
     sockets: Vec<OwnedFd>,
     stream: UnixStream,
 ) -> io::Result<InheritedPorts> {
-    if is_refusal(text) {
+    if is_refusal_message(text) {
         return Err(io::Error::other(text.trim_end().to_owned()));
     }
     let lines: Vec<_> = text.lines().filter(|line| *line != "end").collect();

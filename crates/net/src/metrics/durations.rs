@@ -92,7 +92,7 @@ impl EncodeMetric for DurationMetric {
 type Label = (&'static str, &'static str);
 
 /// The name of a label and all its values.
-type LabelValues = (&'static str, &'static [&'static str]);
+type LabelAndValues = (&'static str, &'static [&'static str]);
 
 /// The histograms of one label value, or of one pair of label values.
 #[derive(Debug, Default)]
@@ -104,7 +104,7 @@ struct TimingHistograms {
 
 /// The histograms of all label values, or of all pairs of label values.
 #[derive(Debug)]
-struct TimingTable {
+struct TimingHistogramTable {
     /// One entry per label value, in the declared order. Pairs are ordered by the first value, then
     /// by the second value.
     histograms: Box<[TimingHistograms]>,
@@ -117,7 +117,7 @@ struct TimingTable {
 /// value or pair of label values.
 #[derive(Debug)]
 struct TimingFamily {
-    table: Arc<TimingTable>,
+    table: Arc<TimingHistogramTable>,
     select: fn(&TimingHistograms) -> &DurationHistogram,
 }
 
@@ -154,7 +154,7 @@ const FIRST_BYTE: MetricSpec = MetricSpec {
 /// of values of two labels, has its own two histograms. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct RequestHistograms {
-    table: Arc<TimingTable>,
+    table: Arc<TimingHistogramTable>,
 }
 
 impl RequestHistograms {
@@ -172,10 +172,10 @@ impl RequestHistograms {
     /// value, then by the second value. Pair (i, j) therefore has the index
     /// `i * second_values.len() + j`. A pair is exported only after its first request, because most
     /// pairs never occur.
-    pub fn new_pairs(
+    pub fn with_label_pairs(
         metrics: &Metrics,
-        (first, first_values): LabelValues,
-        (second, second_values): LabelValues,
+        (first, first_values): LabelAndValues,
+        (second, second_values): LabelAndValues,
     ) -> RequestHistograms {
         let rows = first_values.iter().flat_map(|a| {
             let pair = move |b: &&'static str| vec![(first, *a), (second, *b)];
@@ -193,7 +193,7 @@ impl RequestHistograms {
             labels,
             ..TimingHistograms::default()
         };
-        let table = Arc::new(TimingTable {
+        let table = Arc::new(TimingHistogramTable {
             histograms: rows.map(with_labels).collect(),
             exports_empty,
             exemplars: metrics.exemplars.clone(),
@@ -340,7 +340,7 @@ mod tests {
         let metrics = Metrics::new();
         let results = ("result", &["hit", "miss"][..]);
         let kinds = ("kind", &["segment", "init", "other"][..]);
-        let timings = RequestHistograms::new_pairs(&metrics, results, kinds);
+        let timings = RequestHistograms::with_label_pairs(&metrics, results, kinds);
         let started = Instant::now();
         let end = BodyCompletion {
             bytes: 0,

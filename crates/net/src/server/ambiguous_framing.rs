@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::read_turns::ReadTurns;
+use super::read_turns::ReadTurnBudget;
 use crate::conn::ConnectionState;
 
 /// Forwards reads and writes to the connection. Scans the request heads in the received bytes. Also
@@ -19,7 +19,7 @@ use crate::conn::ConnectionState;
 pub(super) struct FramingMonitor<T> {
     io: T,
     scanner: HeadScanner,
-    turns: ReadTurns,
+    turns: ReadTurnBudget,
     shared: Arc<ConnectionState>,
 }
 
@@ -28,7 +28,7 @@ impl<T> FramingMonitor<T> {
         FramingMonitor {
             io,
             scanner: HeadScanner::default(),
-            turns: ReadTurns::new(),
+            turns: ReadTurnBudget::new(),
             shared,
         }
     }
@@ -122,7 +122,7 @@ impl HeadScanner {
     /// Scans the next bytes. Returns whether these bytes complete a head that has both fields.
     fn scan_heads(&mut self, mut bytes: &[u8]) -> bool {
         while let Some((&byte, rest)) = bytes.split_first() {
-            let skipped = self.skip_line(bytes);
+            let skipped = self.skip_irrelevant_line(bytes);
             if skipped > 0 {
                 bytes = bytes.get(skipped..).unwrap_or_default();
                 continue;
@@ -161,7 +161,7 @@ impl HeadScanner {
     /// Skips a complete line that certainly contains neither of the two fields. Nearly all lines
     /// can be skipped in this way. Returns the length of the skipped line, or 0 if no line was
     /// skipped.
-    fn skip_line(&mut self, bytes: &[u8]) -> usize {
+    fn skip_irrelevant_line(&mut self, bytes: &[u8]) -> usize {
         let is_irrelevant = self.name_len == 0
             && match (self.state, bytes) {
                 // A line that starts with a line break is not skipped, because it may end the head.

@@ -20,7 +20,7 @@ pub(super) fn bind_all(
     mut inherited: Vec<InheritedListener>,
 ) -> io::Result<BoundListeners> {
     if inherited.iter().any(|one| one.address.is_none()) {
-        return distribute_activated(inherited, workers);
+        return assign_activated_to_workers(inherited, workers);
     }
     if names.is_empty() {
         return Err(io::Error::other("no address to listen on"));
@@ -49,7 +49,7 @@ pub(super) fn bind_all(
 }
 
 /// Distributes the sockets of a service manager, which replace the configured addresses.
-fn distribute_activated(
+fn assign_activated_to_workers(
     inherited: Vec<InheritedListener>,
     workers: usize,
 ) -> io::Result<BoundListeners> {

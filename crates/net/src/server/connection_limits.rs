@@ -32,14 +32,14 @@ const CUT: MetricSpec = MetricSpec {
 /// Counts the connections of a server and enforces the connection limits.
 #[derive(Debug)]
 pub(super) struct ConnectionLimits {
-    state: Arc<ConnectionCounts>,
+    state: Arc<OpenConnectionCounts>,
     opened: Counter,
     refused: CounterFamily,
     pub(super) cut: CounterFamily,
 }
 
 #[derive(Debug)]
-struct ConnectionCounts {
+struct OpenConnectionCounts {
     max: usize,
     max_per_address: usize,
     ids: AtomicU64,
@@ -51,14 +51,14 @@ struct ConnectionCounts {
 /// The slot of one open connection. Dropping the value frees the slot.
 #[derive(Debug)]
 pub(super) struct ConnectionSlot {
-    state: Arc<ConnectionCounts>,
+    state: Arc<OpenConnectionCounts>,
     address: IpAddr,
     pub(super) id: u64,
 }
 
 impl ConnectionLimits {
     pub(super) fn new(limits: &Limits, metrics: &Metrics) -> ConnectionLimits {
-        let state = ConnectionCounts {
+        let state = OpenConnectionCounts {
             max: limits.connections_max,
             max_per_address: limits.connections_per_address_max,
             ids: AtomicU64::new(0),
@@ -93,7 +93,7 @@ impl ConnectionLimits {
         } else {
             self.state.max_per_address
         };
-        let refused = self.state.count_connection(address, max);
+        let refused = self.state.count_within_limits(address, max);
         if let Some(limit) = refused {
             self.refused.with_labels(&[limit]).inc();
             return None;
@@ -109,9 +109,9 @@ impl ConnectionLimits {
     }
 }
 
-impl ConnectionCounts {
+impl OpenConnectionCounts {
     /// Counts a connection, or returns the name of the limit that the connection would exceed.
-    fn count_connection(&self, address: IpAddr, max_per_address: usize) -> Option<&'static str> {
+    fn count_within_limits(&self, address: IpAddr, max_per_address: usize) -> Option<&'static str> {
         if self.total.fetch_add(1, Relaxed) >= self.max {
             self.total.fetch_sub(1, Relaxed);
             return Some("total");
@@ -182,7 +182,8 @@ mod tests {
         let other = limits.take_slot(b, false).unwrap();
         assert!(limits.take_slot(b, false).is_none(), "in all");
         assert!(
-            ConnectionCounts::count_connection(&limits.state, client_network(a), 3).is_some(),
+            OpenConnectionCounts::count_within_limits(&limits.state, client_network(a), 3)
+                .is_some(),
             "the total limit applies to a balancer too"
         );
         drop(held);

@@ -41,9 +41,9 @@ impl ConnectionRegistry {
 
 /// A handle for inspecting a server's connections while it runs.
 #[derive(Debug, Clone)]
-pub struct OpenConnections(pub(super) Vec<ConnectionRegistry>);
+pub struct ConnectionInspector(pub(super) Vec<ConnectionRegistry>);
 
-impl OpenConnections {
+impl ConnectionInspector {
     /// Returns the number of open connections, and handles of the newest connections. Each worker
     /// contributes at most `max` divided by the number of workers, rounded up.
     pub fn list_connections(&self, max: usize) -> (usize, Vec<WeakConnection>) {

@@ -92,7 +92,7 @@ where
         loop {
             let mut waited = false;
             let len = std::future::poll_fn(|cx| {
-                let read = poll_bytes(io, shared, &unread, cx);
+                let read = poll_request_bytes(io, shared, &unread, cx);
                 waited |= read.is_pending();
                 read
             })
@@ -149,7 +149,7 @@ where
 /// Waits for the bytes of a request, unless `unread` contains bytes. Returns the number of bytes
 /// that were read into the thread's buffer. This number is 0 if `unread` contains bytes, if the
 /// connection has ended, or if the connection must close.
-fn poll_bytes(
+fn poll_request_bytes(
     io: &mut ConnectionIo,
     shared: &ConnectionState,
     unread: &UnreadBytes,
@@ -168,23 +168,23 @@ fn poll_bytes(
 }
 
 /// Takes the next request from the unread bytes. If there are none, takes the request from the
-/// `len` bytes that [`poll_bytes`] has just read.
+/// `len` bytes that [`poll_request_bytes`] has just read.
 fn take_request(unread: &mut UnreadBytes, len: usize, max: usize) -> NextRequest {
     if !unread.is_empty() {
-        let next = classify_bytes(unread, max);
+        let next = classify_request(unread, max);
         unread.advance(next.len());
         return next;
     }
     READ.with_borrow(|bytes| {
         let bytes = bytes.get(..len).unwrap_or_default();
-        let next = classify_bytes(bytes, max);
+        let next = classify_request(bytes, max);
         *unread = Bytes::copy_from_slice(bytes.get(next.len()..).unwrap_or_default());
         next
     })
 }
 
 /// Classifies the request at the start of `bytes`.
-fn classify_bytes(bytes: &[u8], max: usize) -> NextRequest {
+fn classify_request(bytes: &[u8], max: usize) -> NextRequest {
     if bytes.is_empty() {
         return NextRequest::Nothing;
     }

@@ -49,7 +49,7 @@ impl InheritedListener {
         }
         let names = variable("LISTEN_FDNAMES").unwrap_or_default();
         let mut names = names.split(':');
-        let sockets = crate::conn::tcp::take_descriptors(FIRST_DESCRIPTOR, count);
+        let sockets = crate::conn::tcp::take_activation_descriptors(FIRST_DESCRIPTOR, count);
         let adopt = |socket: io::Result<_>| {
             let name = names.next().unwrap_or_default();
             let listener = check_listener(socket?)

@@ -39,7 +39,7 @@ impl LowRttDetector {
     ///
     /// Returns `None` and changes nothing if `rtt` is zero, if the system does not pace, or if the
     /// system refuses to change the algorithm.
-    pub(super) fn start_unpaced(
+    pub(super) fn with_unpaced_listeners(
         listeners: &[Vec<TcpListener>],
         rtt: Duration,
     ) -> Option<LowRttDetector> {
@@ -128,7 +128,8 @@ mod tests {
         if set_algorithm(listener.as_fd(), PACED).is_err() {
             return eprintln!("SKIPPED no {PACED} here");
         }
-        let detector = LowRttDetector::start_unpaced(&listeners, Duration::from_millis(1)).unwrap();
+        let detector =
+            LowRttDetector::with_unpaced_listeners(&listeners, Duration::from_millis(1)).unwrap();
         let (_client, socket) = connect_to(listener);
         assert_eq!(algorithm_of(&socket), UNPACED);
         detector.pace_if_remote(socket.as_fd(), "127.0.0.1".parse().unwrap());
@@ -166,9 +167,11 @@ mod tests {
     fn nothing_changes_without_pacing_or_with_a_zero_rtt() {
         let listeners = test_listeners();
         let socket = listeners[0][0].as_fd();
-        assert!(LowRttDetector::start_unpaced(&listeners, Duration::ZERO).is_none());
+        assert!(LowRttDetector::with_unpaced_listeners(&listeners, Duration::ZERO).is_none());
         set_algorithm(socket, UNPACED).unwrap();
-        assert!(LowRttDetector::start_unpaced(&listeners, Duration::from_millis(1)).is_none());
+        assert!(
+            LowRttDetector::with_unpaced_listeners(&listeners, Duration::from_millis(1)).is_none()
+        );
         assert_eq!(tcp::congestion_algorithm(socket).unwrap(), UNPACED);
     }
 }

@@ -27,7 +27,7 @@ pub(super) async fn read_proxy_header<T: AsyncRead + Unpin>(
     let len = proxy_header_rest_len(&head).map_err(io::Error::other)?;
     let mut rest = vec![0; len];
     io.read_exact(&mut rest).await?;
-    client_address(&head, &rest).map_err(io::Error::other)
+    parse_client_address(&head, &rest).map_err(io::Error::other)
 }
 
 /// Returns the number of header bytes after the fixed part.
@@ -43,7 +43,7 @@ fn proxy_header_rest_len(head: &[u8; 16]) -> Result<usize, &'static str> {
     }
 }
 
-fn client_address(head: &[u8; 16], rest: &[u8]) -> Result<Option<SocketAddr>, &'static str> {
+fn parse_client_address(head: &[u8; 16], rest: &[u8]) -> Result<Option<SocketAddr>, &'static str> {
     let [.., command, family, _, _] = *head;
     match command {
         // With the command LOCAL, the addresses have no meaning.

@@ -14,13 +14,13 @@ const TURN_BYTES: usize = 16 << 10;
 /// bytes. A read of many short frames takes much CPU time, because a short frame takes as much CPU
 /// time as a long frame.
 #[derive(Debug)]
-pub(super) struct ReadTurns {
+pub(super) struct ReadTurnBudget {
     left: usize,
 }
 
-impl ReadTurns {
-    pub(super) fn new() -> ReadTurns {
-        ReadTurns { left: TURN_BYTES }
+impl ReadTurnBudget {
+    pub(super) fn new() -> ReadTurnBudget {
+        ReadTurnBudget { left: TURN_BYTES }
     }
 
     /// Counts bytes that were read.
@@ -54,7 +54,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_connection_that_never_waits_yields_after_each_turn() {
-        let (mut turns, mut reads, mut polls) = (ReadTurns::new(), 0, 0);
+        let (mut turns, mut reads, mut polls) = (ReadTurnBudget::new(), 0, 0);
         std::future::poll_fn(|cx| {
             polls += 1;
             while turns.poll_turn(cx).is_ready() {
@@ -72,7 +72,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_connection_that_waits_starts_a_new_turn() {
-        let mut turns = ReadTurns::new();
+        let mut turns = ReadTurnBudget::new();
         for _ in 0..10 {
             turns.count_read_bytes(TURN_BYTES - 1);
             let turn = std::future::poll_fn(|cx| Poll::Ready(turns.poll_turn(cx))).await;

@@ -63,7 +63,7 @@ impl RequestRateLimiter {
         let what = format_args!("more than {per_s} requests per second from one {limit}");
         // The client may retry after one second, because each rate is at least one request per
         // second.
-        Some(Error::new_client_error(StatusCode::TOO_MANY_REQUESTS, what).with_retry(true))
+        Some(Error::new_client_error(StatusCode::TOO_MANY_REQUESTS, what).with_retryable(true))
     }
 }
 

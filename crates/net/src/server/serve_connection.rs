@@ -94,13 +94,17 @@ where
         shared: Arc<ConnectionState>,
         _slot: ConnectionSlot,
     ) {
-        if self.common.trust.sends_proxy_header(shared.peer().ip()) {
+        if self
+            .common
+            .trust
+            .sends_proxy_header(shared.effective_peer().ip())
+        {
             match proxy_protocol::read_proxy_header(&mut io).await {
                 Ok(client) => client
                     .into_iter()
                     .for_each(|client| shared.set_client(client)),
                 Err(error) => {
-                    tracing::debug!(connection = shared.id, peer = %shared.peer(), %error, "closed a connection without a valid PROXY header");
+                    tracing::debug!(connection = shared.id, peer = %shared.effective_peer(), %error, "closed a connection without a valid PROXY header");
                     return;
                 }
             }
@@ -110,7 +114,7 @@ where
             None => match self.serve_fast_path(&mut io, &shared).await {
                 Ok(FastPathExit::Nothing) => Ok(()),
                 Ok(FastPathExit::Request) => {
-                    Box::pin(self.serve_http(io, &shared, &self.protocols.detected)).await
+                    Box::pin(self.serve_with_hyper(io, &shared, &self.protocols.detected)).await
                 }
                 Err(error) => Err(error.into()),
             },
@@ -119,7 +123,7 @@ where
             Some(tls) => Box::pin(self.serve_tls(tls, io, &shared)).await,
         };
         if let Err(error) = result {
-            tracing::debug!(connection = shared.id, peer = %shared.peer(), %error, "connection ended");
+            tracing::debug!(connection = shared.id, peer = %shared.effective_peer(), %error, "connection ended");
         }
     }
 
@@ -139,11 +143,11 @@ where
             true => &self.protocols.http2,
             false => &self.protocols.detected,
         };
-        self.serve_http(io, shared, protocol).await
+        self.serve_with_hyper(io, shared, protocol).await
     }
 
     /// Serves the requests of a connection through `hyper`.
-    async fn serve_http<T>(
+    async fn serve_with_hyper<T>(
         &self,
         io: T,
         shared: &Arc<ConnectionState>,
@@ -163,7 +167,7 @@ where
                 match handling {
                     Some(handling) => handling
                         .await
-                        .map(merge_fields)
+                        .map(merge_serialized_fields)
                         .map_err(|never| match never {}),
                     // `hyper` resets the stream with the reason in this error.
                     None => Err(h2::Error::from(h2::Reason::REFUSED_STREAM)),
@@ -207,7 +211,7 @@ where
             client: self
                 .common
                 .trust
-                .client_address(shared.peer().ip(), request.headers()),
+                .client_address(shared.effective_peer().ip(), request.headers()),
         };
         // The handler's future is boxed because it is large. Otherwise each request would move the
         // future, and each idle connection would reserve memory for the future.
@@ -298,7 +302,7 @@ fn finish_response(response: &mut Response<Body>, head: bool, last: bool, mut in
 }
 
 /// Moves the serialized fields into the header map, because `hyper` expects all fields there.
-fn merge_fields(mut response: Response<Body>) -> Response<Body> {
+fn merge_serialized_fields(mut response: Response<Body>) -> Response<Body> {
     if let Some(fields) = response.body_mut().take_fields() {
         let unserialized = std::mem::replace(response.headers_mut(), fields.header_map().clone());
         response.headers_mut().extend(unserialized);

@@ -14,7 +14,7 @@ const PATHS: [&str; 3] = ["/viewers", "/viewers.json", "/viewers.js"];
 /// Responds to an operator's request if its path is one of the viewer paths, and otherwise returns
 /// `None`. Without a collector, the response is an error that names the setting to enable the
 /// collector.
-pub fn admin_response(
+pub fn viewers_response(
     collector: Option<&CmcdCollector>,
     method: &Method,
     path: &str,

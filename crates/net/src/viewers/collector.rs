@@ -100,7 +100,7 @@ impl CmcdCollector {
         if !is_sampled(id, self.sample_percent) {
             return;
         }
-        let [network_name, title_class] = self.table.classes().class_names(class);
+        let [network_name, title_class] = self.table.classes().network_and_title_names(class);
         recorder.record_cmcd(CmcdRecord {
             time: SystemTime::now(),
             record: "cmcd",

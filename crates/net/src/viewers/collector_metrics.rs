@@ -182,11 +182,11 @@ impl CmcdCollectorMetrics {
 fn register_classes(metrics: &Metrics, classes: &ViewerClasses) -> Vec<ViewerClassMetrics> {
     let rebuffers = metrics.counter_family(&REBUFFERS, CLASS_LABELS);
     let errors = metrics.counter_family(&ERRORS, CLASS_LABELS);
-    let bitrate = metrics.histogram_group(&BITRATE, CLASS_LABELS, BITRATE_KBPS);
-    let buffer = metrics.histogram_group(&BUFFER, CLASS_LABELS, BUFFER_S);
-    let start_up = metrics.histogram_group(&START_UP, CLASS_LABELS, START_UP_S);
+    let bitrate = metrics.multi_label_histogram(&BITRATE, CLASS_LABELS, BITRATE_KBPS);
+    let buffer = metrics.multi_label_histogram(&BUFFER, CLASS_LABELS, BUFFER_S);
+    let start_up = metrics.multi_label_histogram(&START_UP, CLASS_LABELS, START_UP_S);
     let of_class = |class: ViewerClass| {
-        let names = classes.class_names(class);
+        let names = classes.network_and_title_names(class);
         ViewerClassMetrics {
             rebuffers: rebuffers.with_labels(&names),
             errors: errors.with_labels(&names),
@@ -204,7 +204,7 @@ fn count_sessions(table: &ViewerSessionTable) -> Vec<(SampleLabels, u64)> {
     let samples = classes.all_classes().zip(counts);
     samples
         .map(|(class, count)| {
-            let names = classes.class_names(class).map(str::to_owned);
+            let names = classes.network_and_title_names(class).map(str::to_owned);
             (CLASS_LABELS.iter().copied().zip(names).collect(), count)
         })
         .collect()

@@ -45,7 +45,7 @@ impl CmcdCollector {
         match *method {
             Method::POST => self.collect_events(headers, body, conn).await,
             Method::OPTIONS => Ok(preflight_response()),
-            _ => Ok(discovery_response(true)),
+            _ => Ok(collector_discovery_response(true)),
         }
     }
 
@@ -105,7 +105,7 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), Error> {
 }
 
 /// Returns the response to a request for [`DISCOVERY_PATH`].
-pub fn discovery_response(is_collecting: bool) -> Response<Body> {
+pub fn collector_discovery_response(is_collecting: bool) -> Response<Body> {
     let path = match is_collecting {
         true => format!("\"{CMCD_PATH}\""),
         false => "null".to_owned(),

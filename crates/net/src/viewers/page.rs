@@ -99,18 +99,18 @@ fn write_groups(
         out,
         "<h2>{heading}</h2>\n<div class=\"wide\"><table>\n<tr><th>{name}"
     )?;
-    write_table_heads(
+    write_column_headings(
         out,
         &[
             "viewers", "stalls", "stalled", "errors", "start-up", "bitrate", "buffer",
         ],
     )?;
-    write_table_heads(out, &TCP_COLUMNS)?;
+    write_column_headings(out, &TCP_COLUMNS)?;
     out.write_str("</tr>\n")?;
     for group in groups {
         let name = EscapedText(group.name.as_deref().unwrap_or("–"));
         write!(out, "<tr><td class=\"key\">{name}")?;
-        write_numbers(
+        write_number_cells(
             out,
             &[
                 &group.viewers,
@@ -136,13 +136,13 @@ fn write_sessions(out: &mut String, sessions: &[SessionView]) -> fmt::Result {
         "<h2>Latest sessions</h2>\n<div class=\"wide\"><table>\n<tr><th>session<th>title",
     )?;
     out.write_str("<th>title class<th>network<th>prefix<th>pathway<th>state")?;
-    write_table_heads(
+    write_column_headings(
         out,
         &[
             "watched", "stalls", "stalled", "start-up", "bitrate", "buffer",
         ],
     )?;
-    write_table_heads(out, &TCP_COLUMNS)?;
+    write_column_headings(out, &TCP_COLUMNS)?;
     out.write_str("<th>last error</tr>\n")?;
     for view in sessions {
         write_session(out, view)?;
@@ -166,7 +166,7 @@ fn write_session(out: &mut String, view: &SessionView) -> fmt::Result {
     write!(out, "<td class=\"{class}\">{}", view.state)?;
     let tcp = view.tcp.as_ref();
     let of_tcp = |read: fn(&TcpView) -> Option<f64>| tcp.and_then(read);
-    write_numbers(
+    write_number_cells(
         out,
         &[
             &DurationText(Some(view.age_ms as f64)),
@@ -186,13 +186,13 @@ fn write_session(out: &mut String, view: &SessionView) -> fmt::Result {
     writeln!(out, "<td class=\"key\">{}</tr>", EscapedText(error))
 }
 
-fn write_table_heads(out: &mut String, names: &[&str]) -> fmt::Result {
+fn write_column_headings(out: &mut String, names: &[&str]) -> fmt::Result {
     names
         .iter()
         .try_for_each(|name| write!(out, "<th class=\"n\">{name}"))
 }
 
-fn write_numbers(out: &mut String, values: &[&dyn fmt::Display]) -> fmt::Result {
+fn write_number_cells(out: &mut String, values: &[&dyn fmt::Display]) -> fmt::Result {
     values
         .iter()
         .try_for_each(|value| write!(out, "<td class=\"n\">{value}"))

@@ -62,7 +62,7 @@ pub(super) fn summarize_sessions(table: &ViewerSessionTable, now: Instant) -> Vi
     table.for_each_session(now, |id, session, class| {
         sessions += 1;
         if views.len() < SUMMARIZED_MAX {
-            let class = table.classes().class_names(class);
+            let class = table.classes().network_and_title_names(class);
             views.push(SessionView::new(id, session, class, now));
         }
     });

@@ -73,7 +73,7 @@ impl ViewerClasses {
     }
 
     /// Returns the network name and the title class.
-    pub(super) fn class_names(&self, class: ViewerClass) -> [&str; 2] {
+    pub(super) fn network_and_title_names(&self, class: ViewerClass) -> [&str; 2] {
         let network = self.networks.names.get(class.network);
         let title = self.titles.names.get(class.title);
         [network, title].map(|name| name.map_or("", String::as_str))
@@ -142,7 +142,11 @@ mod tests {
             ("2001:db9::1", Some("a/films/"), ["ipv6", "other"]),
         ] {
             let class = classes.classify(client.parse().unwrap(), title);
-            assert_eq!(classes.class_names(class), names, "{client} {title:?}");
+            assert_eq!(
+                classes.network_and_title_names(class),
+                names,
+                "{client} {title:?}"
+            );
         }
     }
 

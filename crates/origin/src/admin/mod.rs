@@ -5,25 +5,25 @@ mod status;
 
 use crate::request_handler::{RequestHandler, health_response};
 use http::{Method, Request, Response, StatusCode};
-use net::admin_port::{find_refusal, json_response, page_response};
-use net::server::OpenConnections;
+use net::admin_port::{json_response, page_response, refuse_without_token};
+use net::server::ConnectionInspector;
 use net::{Body, Error, viewers};
 use std::sync::Arc;
 use std::time::Instant;
 
 /// The state of the admin port.
-pub(crate) struct AdminPort {
+pub(crate) struct AdminState {
     pub(crate) origin: Arc<RequestHandler>,
     pub(crate) token: Arc<str>,
     /// Connections of the main port.
-    pub(crate) connections: OpenConnections,
+    pub(crate) connections: ConnectionInspector,
     /// Start of the process.
     pub(crate) started_at: Instant,
 }
 
 /// Handles one request to the admin port.
 pub(crate) async fn handle_admin_request<B>(
-    admin: Arc<AdminPort>,
+    admin: Arc<AdminState>,
     request: Request<B>,
 ) -> Response<Body> {
     let origin = &admin.origin;
@@ -38,11 +38,11 @@ pub(crate) async fn handle_admin_request<B>(
         "/readyz" => return origin.ready_response().unwrap_or_else(|e| e.to_response()),
         _ => {}
     }
-    if let Some(refusal) = find_refusal(&parts.headers, &admin.token, "headwater serve") {
+    if let Some(refusal) = refuse_without_token(&parts.headers, &admin.token, "headwater serve") {
         return refusal;
     }
     let collector = origin.collector.as_deref();
-    if let Some(response) = viewers::admin_response(collector, &parts.method, path) {
+    if let Some(response) = viewers::viewers_response(collector, &parts.method, path) {
         return response;
     }
     match path {

@@ -1,6 +1,6 @@
 //! The state of the origin as JSON, for programs and for the status page.
 
-use super::AdminPort;
+use super::AdminState;
 use serde_json::{Value, json};
 use store::RequestReason;
 
@@ -8,7 +8,7 @@ use store::RequestReason;
 /// connection is listed.
 const SAMPLED_MAX: usize = 0;
 
-pub(super) fn build_status(admin: &AdminPort) -> Value {
+pub(super) fn build_status(admin: &AdminState) -> Value {
     let origin = &admin.origin;
     let (catalog, store) = (&origin.catalog, origin.catalog.library());
     let (open, _) = admin.connections.list_connections(SAMPLED_MAX);

@@ -5,7 +5,7 @@ use super::findings::{find_problems, find_protection_problems};
 use super::left_out_remedies::report_left_out;
 use super::open::OpenedTitle;
 use super::protection::{CheckedProtection, RenditionProtection};
-use super::report::{CheckReport, Finding, RenditionRow};
+use super::report::{Finding, RenditionRow, TitleReport};
 use super::text_row::TextRow;
 use crate::drm::LibraryDrm;
 
@@ -14,7 +14,7 @@ pub(super) fn examine_title(
     name: &str,
     opened: &OpenedTitle,
     drm: Option<&LibraryDrm>,
-) -> CheckReport {
+) -> TitleReport {
     let title = &opened.presentation;
     let protection =
         CheckedProtection::load_protection(drm, (&opened.key, &opened.media_keys), title);
@@ -31,7 +31,7 @@ pub(super) fn examine_title(
             ..row
         }
     });
-    CheckReport {
+    TitleReport {
         title: name.into(),
         duration_s: title.duration.as_seconds_f64(),
         renditions: rows.collect(),

@@ -236,7 +236,7 @@ fn rendition_end(title: &Presentation, rendition: &Rendition) -> Time {
 fn report_late_starts(title: &Presentation, found: &mut Vec<Finding>) {
     // Pictures and audio that the edit list hides are ignored here.
     let zero = title.presentation_time_offset;
-    let start = |r: &Rendition| title.start_time(r).max(zero).as_seconds_f64();
+    let start = |r: &Rendition| title.rendition_start_time(r).max(zero).as_seconds_f64();
     let first = title
         .renditions
         .iter()

@@ -8,10 +8,10 @@ mod left_out_remedies;
 mod open;
 mod protection;
 mod protection_remedies;
+mod read_settings;
 mod remedies;
 mod report;
-mod settings;
-mod summary;
+mod summary_line;
 mod text_row;
 
 use crate::config::parse_segment_ms;
@@ -19,7 +19,7 @@ use crate::config::remote_libraries::STORAGE;
 use crate::drm::settings::DRM;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use examine::examine_title;
-use report::CheckReport;
+use report::TitleReport;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -66,11 +66,11 @@ pub fn define_check_command() -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Follow symbolic links that lead out of the folder, as `serve` does"),
         )
-        .args(net::config::setting_flags(&[]))
+        .args(net::config::build_program_args(&[]))
         .next_help_heading("Storage")
-        .args(net::config::table_flags(STORAGE))
+        .args(net::config::build_setting_args(STORAGE))
         .next_help_heading("Protection (DRM)")
-        .args(net::config::table_flags(DRM))
+        .args(net::config::build_setting_args(DRM))
 }
 
 /// Returns whether standard output is a terminal to which colors may be written (no-color.org).
@@ -84,7 +84,7 @@ fn can_print_colors() -> bool {
 pub fn run_check(flags: &ArgMatches) -> ExitCode {
     let target = flags.get_one::<String>("target").map_or("", String::as_str);
     let segment_ms = flags.get_one::<u32>("segment").copied().unwrap_or(6000);
-    let layers = match settings::read_check_settings(flags) {
+    let layers = match read_settings::read_check_settings(flags) {
         Ok(layers) => layers,
         Err(wrong) => return report_usage_error(&wrong),
     };
@@ -93,7 +93,7 @@ pub fn run_check(flags: &ArgMatches) -> ExitCode {
         let _ = write!(std::io::stdout().lock(), "{layers}");
         return ExitCode::SUCCESS;
     }
-    let (storage, drm) = match settings::open_storage_and_drm(&layers) {
+    let (storage, drm) = match read_settings::open_storage_and_drm(&layers) {
         Ok(opened) => opened,
         Err(wrong) => return report_usage_error(&wrong),
     };
@@ -111,9 +111,9 @@ pub fn run_check(flags: &ArgMatches) -> ExitCode {
     let ignored = library.ignored;
     let reports = library.titles.into_iter().map(|(name, title)| match title {
         Ok(title) => examine_title(&name, &title, drm.as_ref()),
-        Err(fault) => CheckReport::from_error(&name, fault.message, &fault.remedy),
+        Err(fault) => TitleReport::from_error(&name, fault.message, &fault.remedy),
     });
-    let reports: Vec<CheckReport> = reports.collect();
+    let reports: Vec<TitleReport> = reports.collect();
     let text = if flags.get_flag("json") {
         let document = serde_json::json!({ "titles": reports, "ignored": ignored });
         format!("{document}\n")
@@ -124,14 +124,14 @@ pub fn run_check(flags: &ArgMatches) -> ExitCode {
         if reports.len() > 1 || !ignored.is_empty() {
             texts.push(format!(
                 "{}\n",
-                summary::format_summary_line(&reports, &ignored)
+                summary_line::format_summary_line(&reports, &ignored)
             ));
         }
         texts.join("\n")
     };
     // Ignores the error, because the reader may have closed the pipe (`| head`).
     let _ = std::io::stdout().write_all(text.as_bytes());
-    if reports.iter().any(CheckReport::has_errors) {
+    if reports.iter().any(TitleReport::has_errors) {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS

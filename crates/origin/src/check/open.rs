@@ -3,8 +3,8 @@
 
 use super::foreign_containers::{IgnoredFile, SIGNATURE_BYTES};
 use super::remedies::choose_remedy;
-use super::summary::format_summary_line;
-use crate::index_command::media_files::folder_and_name;
+use super::summary_line::format_summary_line;
+use crate::index_command::media_files::split_remote_url;
 use crate::title::embedded_text::read_embedded_text;
 use crate::title::file_names;
 use crate::title::file_names::is_server_manifest;
@@ -64,13 +64,13 @@ pub(super) fn open_titles(
     storage: &Options,
 ) -> Result<CheckedLibrary, String> {
     let path = target.split(['?', '#']).next().unwrap_or_default();
-    if Remote::is_remote(target) && [".m3u8", ".mpd"].iter().any(|end| path.ends_with(end)) {
+    if Remote::is_remote_url(target) && [".m3u8", ".mpd"].iter().any(|end| path.ends_with(end)) {
         return Err(format!(
             "{target}: a manifest; give the URL of the film itself"
         ));
     }
     let is_title = |key: &Key| file_names::is_media(key.name()) || is_server_manifest(key.name());
-    let file = folder_and_name(target).filter(|(_, key)| is_title(key));
+    let file = split_remote_url(target).filter(|(_, key)| is_title(key));
     let source = file.as_ref().map_or(target, |(folder, _)| folder);
     let store = Store::new(source, storage.clone())?;
     let store = Arc::new(store.with_companions(&TEXT_SUFFIXES));
@@ -83,7 +83,7 @@ pub(super) fn open_titles(
     let mut library = TitleSearch {
         stores: MediaStores::new(store, Vec::new()),
         place: target.trim_end_matches('/').to_owned(),
-        is_folder: file.is_none() && (Remote::is_remote(target) || Path::new(target).is_dir()),
+        is_folder: file.is_none() && (Remote::is_remote_url(target) || Path::new(target).is_dir()),
         segment_ms,
         titles: Vec::new(),
         ignored: Vec::new(),
@@ -211,12 +211,12 @@ impl TitleSearch {
         let objects = objects.map(|(place, object, _)| (place.key.name(), &**object));
         let mut text = read_embedded_text(&presentation, objects, left_out);
         let store = self.stores.library();
-        let files = TitleFiles::find_media(store, key);
+        let files = TitleFiles::list_media(store, key);
         // If the library cannot be listed, text files beside its films are ignored.
         if let Ok(files) = files {
             let files = files.clone().with_text_beside(store, key, &files);
             let film_end_ms = presentation.duration.round_to(1000);
-            text.extend(files.read_text(store, key, film_end_ms, left_out));
+            text.extend(files.read_text_renditions(store, key, film_end_ms, left_out));
         }
         Ok(presentation.with_text(Arc::new(TextSet::new(text))))
     }

@@ -6,7 +6,7 @@ use crate::drm::key_derivation::track_classes;
 use crate::drm::settings::KeyGranularity;
 use media::presentation::{Presentation, Rendition};
 use media::protection::{
-    SubsampleParser, TitleProtection, TrackSignaling, UsageRule, UsageRuleTrack, format_key_id,
+    RuleTrackProperties, SubsampleParser, TitleProtection, TrackSignaling, UsageRule, format_key_id,
 };
 use serde::Serialize;
 use store::Key;
@@ -47,7 +47,7 @@ impl CheckedProtection {
                 protected.map(|(_, protection)| protection)
             }
             None => {
-                let checked = drm.refuse_protected_files(path, media.iter());
+                let checked = drm.refuse_files_under_policy(path, media.iter());
                 checked.map(|()| source)
             }
         };
@@ -58,7 +58,7 @@ impl CheckedProtection {
             Err(error) => CheckedProtection {
                 is_required: policy.is_some(),
                 tracks: Vec::new(),
-                refusal: Some(error.cause().to_owned())
+                refusal: Some(error.operator_message().to_owned())
                     .filter(|refusal| !is_codec_refusal(title, refusal))
                     .map(|refusal| strip_title_from_error(&refusal, path.as_str())),
             },
@@ -154,7 +154,7 @@ impl RenditionProtection {
 /// Returns the class of a rendition. The classes are those that `drm-key-per = "resolution"`
 /// distinguishes.
 pub(super) fn key_class_of(title: &Presentation, rendition: &Rendition) -> &'static str {
-    let facts = UsageRuleTrack::new(title.track(rendition), rendition.bandwidth.average);
+    let facts = RuleTrackProperties::new(title.track(rendition), rendition.bandwidth.average);
     let applies = |media| {
         let rule = UsageRule {
             media,

@@ -91,19 +91,19 @@ pub(super) fn choose_remedy(path: &str, error: String, first: &[u8]) -> (String,
             Some((name, fix)) => (format!("this is {name}, not MP4"), fix),
             None => {
                 let fix = "run `ffprobe IN`: it shows whether the file is a film at all";
-                (error, fill_placeholders(fix, path))
+                (error, fill_remedy_placeholders(fix, path))
             }
         };
     }
     let matches = |kind: &&FaultRemedy| kind.fragments.iter().any(|text| error.contains(text));
     let kind = FAULT_KINDS.iter().find(matches);
-    let fix = fill_placeholders(kind.map_or(OTHER_REMEDY, |kind| kind.remedy), path);
+    let fix = fill_remedy_placeholders(kind.map_or(OTHER_REMEDY, |kind| kind.remedy), path);
     (error, fix)
 }
 
 /// Replaces the placeholders of a remedy. The inserted texts are not searched for placeholders,
 /// because a file name may contain `IN`.
-fn fill_placeholders(remedy: &str, path: &str) -> String {
+fn fill_remedy_placeholders(remedy: &str, path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     let values = [
@@ -148,7 +148,7 @@ mod tests {
     /// `MAMAIN.mp4-fixed.mp4`.
     #[test]
     fn names_of_files_contain_no_placeholders() {
-        let filled = fill_placeholders("ffmpeg -i IN KEYS OUT", "films/MAIN-KEYS-OUT.mp4");
+        let filled = fill_remedy_placeholders("ffmpeg -i IN KEYS OUT", "films/MAIN-KEYS-OUT.mp4");
         let expected = format!("ffmpeg -i MAIN-KEYS-OUT.mp4 {KEY_FRAMES} MAIN-KEYS-OUT-fixed.mp4");
         assert_eq!(filled, expected);
     }

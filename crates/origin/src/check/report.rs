@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 /// The report about one title.
 #[derive(Debug, Serialize)]
-pub struct CheckReport {
+pub struct TitleReport {
     /// Path or URL of the title, starting with the target of the command line.
     pub title: String,
     /// Duration in seconds.
@@ -83,9 +83,9 @@ impl Finding {
     }
 }
 
-impl CheckReport {
+impl TitleReport {
     /// Creates the report about a title that cannot be packaged.
-    pub fn from_error(name: &str, what: String, fix: &str) -> CheckReport {
+    pub fn from_error(name: &str, what: String, fix: &str) -> TitleReport {
         // The title's name is removed from the start of the error, because the report prints the
         // name in front of the error.
         let what = match what
@@ -96,7 +96,7 @@ impl CheckReport {
             None => what,
         };
         let findings = vec![Finding::new(FindingLevel::Error, name, what, fix)];
-        CheckReport {
+        TitleReport {
             title: name.into(),
             duration_s: 0.0,
             renditions: Vec::new(),
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_title_that_cannot_be_packaged_fails_with_its_reason() {
-        let report = CheckReport::from_error("x.mp4", "the file is empty".into(), "copy it again");
+        let report = TitleReport::from_error("x.mp4", "the file is empty".into(), "copy it again");
         assert!(report.has_errors());
         let text = report.format_report(false);
         assert!(text.contains("error: x.mp4: the file is empty\n  do: copy it again"));

@@ -1,7 +1,7 @@
 //! Settings that determine what manifests declare.
 
 use super::{SettingLayers, UsageError};
-use media::presentation::{CmafHlsTextForm, DashTextForm, ManifestRules};
+use media::presentation::{CmafHlsTextForm, DashTextForm, ManifestOptions};
 
 /// Maximum length of a language tag, in bytes. BCP 47 tags in use are far shorter.
 const LANGUAGE_BYTES_MAX: usize = 35;
@@ -10,10 +10,10 @@ const LANGUAGE_BYTES_MAX: usize = 35;
 ///
 /// # Errors
 /// An error that names the invalid setting and the place where it was set.
-pub(super) fn read_manifest_rules(layers: &SettingLayers) -> Result<ManifestRules, UsageError> {
-    Ok(ManifestRules {
+pub(super) fn read_manifest_rules(layers: &SettingLayers) -> Result<ManifestOptions, UsageError> {
+    Ok(ManifestOptions {
         has_no_captions: layers
-            .parse_setting("closed-captions", parse_closed_captions_setting)?
+            .parse_setting("closed-captions", parse_has_no_captions)?
             .unwrap_or(false),
         default_audio: layers.parse_setting("default-audio", parse_language)?,
         hls_text: layers
@@ -25,7 +25,7 @@ pub(super) fn read_manifest_rules(layers: &SettingLayers) -> Result<ManifestRule
     })
 }
 
-fn parse_closed_captions_setting(text: &str) -> Result<bool, String> {
+fn parse_has_no_captions(text: &str) -> Result<bool, String> {
     match text {
         "none" => Ok(true),
         "unknown" => Ok(false),
@@ -73,9 +73,9 @@ mod tests {
 
     #[test]
     fn captions_and_languages_are_validated() {
-        assert_eq!(parse_closed_captions_setting("none"), Ok(true));
-        assert_eq!(parse_closed_captions_setting("unknown"), Ok(false));
-        assert!(parse_closed_captions_setting("NONE").is_err());
+        assert_eq!(parse_has_no_captions("none"), Ok(true));
+        assert_eq!(parse_has_no_captions("unknown"), Ok(false));
+        assert!(parse_has_no_captions("NONE").is_err());
         for legal in ["en", "ger", "pt-BR"] {
             assert_eq!(parse_language(legal), Ok(legal.to_owned()));
         }

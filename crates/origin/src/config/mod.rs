@@ -13,12 +13,12 @@ pub use net::config::{SettingLayers, SettingSources, UsageError, unknown_variabl
 pub use settings_table::{SETTINGS, define_serve_command, shorten_serve_help};
 
 use crate::drm::rules::DrmRules;
-use crate::index_command::media_files::folder_and_name;
+use crate::index_command::media_files::split_remote_url;
 use crate::segment::hls_aes128::TITLE_PLACEHOLDER;
 use crate::title::file_names::{is_media, is_server_manifest};
-use crate::title::references::UrlPrefix;
+use crate::title::references::AllowedUrlPrefix;
 use http::Uri;
-use media::presentation::ManifestRules;
+use media::presentation::ManifestOptions;
 use net::config::{
     CommonSettings, parse_bytes, parse_duration, parse_listen_address, parse_switch,
     read_admin_port,
@@ -41,12 +41,12 @@ pub struct ServeSettings {
     /// Memory limit of indexes, presentations and manifests, in bytes.
     pub index_memory_bytes: u64,
     /// Place where indexes are stored between requests.
-    pub index_cache: IndexCacheMode,
+    pub index_cache: IndexCacheStorage,
     /// Disk limit of the index cache, in bytes.
     pub index_disk_bytes: u64,
     /// URL prefixes to which server manifests and index MP4s may refer. Each prefix is paired with
     /// the library from which the media is read.
-    pub media_from: Vec<(UrlPrefix, String)>,
+    pub media_from: Vec<(AllowedUrlPrefix, String)>,
     /// Memory limit of the segment cache, in bytes.
     pub segment_memory_bytes: u64,
     /// Interval at which files are checked for changes; `None` for the default of the storage.
@@ -60,7 +60,7 @@ pub struct ServeSettings {
     /// Key URL of an external key server, if any.
     pub aes_key_url: Option<String>,
     /// Settings that determine what manifests declare.
-    pub manifest_rules: ManifestRules,
+    pub manifest_rules: ManifestOptions,
     /// Address of the admin port, and the file with the token of the admin port.
     pub admin: Option<(String, PathBuf)>,
     /// File with the secret of the edges. Requests without this secret are refused.
@@ -73,7 +73,7 @@ pub struct ServeSettings {
 
 /// Place where indexes are stored between requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum IndexCacheMode {
+pub enum IndexCacheStorage {
     /// Indexes are not stored, so each request reads the film's index again.
     Off,
     /// Indexes are stored in memory until the process exits.
@@ -95,7 +95,7 @@ impl ServeSettings {
             .parse_setting("segment", parse_segment_ms)?
             .unwrap_or(6000);
         Ok(ServeSettings {
-            source: read_source_setting(layers)?,
+            source: read_library_source(layers)?,
             listen: layers.parse_list_setting("listen", parse_listen_address)?,
             hls_segment_ms: layers
                 .parse_setting("hls-segment", parse_segment_ms)?
@@ -108,7 +108,7 @@ impl ServeSettings {
             index_disk_bytes: layers
                 .parse_setting("index-disk", parse_bytes)?
                 .unwrap_or(0),
-            media_from: parse_media_sources(layers)?,
+            media_from: parse_media_prefixes(layers)?,
             segment_memory_bytes: layers.parse_memory_setting("segment-memory")?.unwrap_or(0),
             recheck: layers.parse_setting("recheck", parse_duration)?,
             storage: store::Options {
@@ -121,7 +121,7 @@ impl ServeSettings {
                 .parse_setting("storage-read-ahead", parse_switch)?
                 .unwrap_or(false),
             aes_secret: layers.setting_path("aes-secret"),
-            aes_key_url: parse_key_url(layers)?,
+            aes_key_url: parse_aes_key_url(layers)?,
             manifest_rules: manifest_settings::read_manifest_rules(layers)?,
             admin: read_admin_port(layers)?,
             edge_secret: layers.setting_path("edge-secret-file"),
@@ -133,11 +133,11 @@ impl ServeSettings {
 
 /// Reads the setting for the library. The URL of a film is refused, because a remote library must
 /// be a folder.
-fn read_source_setting(layers: &SettingLayers) -> Result<Option<String>, UsageError> {
+fn read_library_source(layers: &SettingLayers) -> Result<Option<String>, UsageError> {
     let Some(source) = layers.setting_text("source") else {
         return Ok(None);
     };
-    if let Some((folder, film)) = folder_and_name(source)
+    if let Some((folder, film)) = split_remote_url(source)
         && !source.ends_with('/')
         && (is_media(film.name()) || is_server_manifest(film.name()))
     {
@@ -148,22 +148,22 @@ fn read_source_setting(layers: &SettingLayers) -> Result<Option<String>, UsageEr
     Ok(Some(source.to_owned()))
 }
 
-fn parse_index_cache_mode(layers: &SettingLayers) -> Result<IndexCacheMode, UsageError> {
+fn parse_index_cache_mode(layers: &SettingLayers) -> Result<IndexCacheStorage, UsageError> {
     let folder = layers.setting_path("index-cache-dir");
     let parse_mode = |text: &str| match (text, &folder) {
-        ("off", _) => Ok(IndexCacheMode::Off),
-        ("memory", _) => Ok(IndexCacheMode::Memory),
-        ("memory+disk", Some(folder)) => Ok(IndexCacheMode::Disk(folder.clone())),
+        ("off", _) => Ok(IndexCacheStorage::Off),
+        ("memory", _) => Ok(IndexCacheStorage::Memory),
+        ("memory+disk", Some(folder)) => Ok(IndexCacheStorage::Disk(folder.clone())),
         ("memory+disk", None) => Err("no folder; set it with index-cache-dir".to_owned()),
         _ => Err("expected off, memory or memory+disk".to_owned()),
     };
     Ok(layers
         .parse_setting("index-cache", parse_mode)?
-        .unwrap_or(IndexCacheMode::Memory))
+        .unwrap_or(IndexCacheStorage::Memory))
 }
 
 /// Parses the key URL, which must contain the placeholder for the title's path.
-fn parse_key_url(layers: &SettingLayers) -> Result<Option<String>, UsageError> {
+fn parse_aes_key_url(layers: &SettingLayers) -> Result<Option<String>, UsageError> {
     let url = layers.parse_setting("aes-key-url", |text: &str| {
         if !text.contains(TITLE_PLACEHOLDER) {
             return Err(format!(
@@ -191,13 +191,15 @@ fn parse_key_url(layers: &SettingLayers) -> Result<Option<String>, UsageError> {
     }
 }
 
-fn parse_media_sources(layers: &SettingLayers) -> Result<Vec<(UrlPrefix, String)>, UsageError> {
+fn parse_media_prefixes(
+    layers: &SettingLayers,
+) -> Result<Vec<(AllowedUrlPrefix, String)>, UsageError> {
     let read = |text: String| {
         let wrong = |why: &dyn fmt::Display| UsageError(format!("media-from = {text:?}: {why}"));
         let (url, place) = text
             .split_once('=')
             .ok_or_else(|| wrong(&"expected a URL prefix and a source: URL=SOURCE"))?;
-        let prefix = UrlPrefix::parse_prefix(url).map_err(|bad| wrong(&bad))?;
+        let prefix = AllowedUrlPrefix::parse_prefix(url).map_err(|bad| wrong(&bad))?;
         Ok((prefix, place.to_owned()))
     };
     layers

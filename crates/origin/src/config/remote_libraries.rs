@@ -2,7 +2,7 @@
 
 use net::config::{Setting, SettingLayers, UsageError, parse_bytes, parse_count, parse_duration};
 use std::time::Duration;
-use store::{EndpointRoute, Options, StorageTimeouts, TransportOptions, WeightedEndpoint};
+use store::{KeyRoute, Options, StorageTimeouts, TransportOptions, WeightedEndpoint};
 
 /// The settings of remote libraries. In the settings file, these settings may also be in the table
 /// `[storage]`.
@@ -131,7 +131,7 @@ pub(crate) fn read_storage_options(layers: &SettingLayers) -> Result<Options, Us
     Ok(Options {
         transport: TransportOptions {
             pooled: layers
-                .parse_setting("storage-connections", parse_pooling)?
+                .parse_setting("storage-connections", parse_connection_pooling)?
                 .unwrap_or(true),
             http2: layers
                 .parse_setting("storage-http", parse_http_version)?
@@ -145,8 +145,8 @@ pub(crate) fn read_storage_options(layers: &SettingLayers) -> Result<Options, Us
             },
             ca: layers.parse_setting("storage-ca", read_file)?,
         },
-        via: parse_list_setting(layers, "storage-via", parse_endpoint_route)?,
-        endpoints: parse_list_setting(layers, "storage-endpoint", parse_endpoint)?,
+        via: parse_list_setting(layers, "storage-via", parse_storage_route)?,
+        endpoints: parse_list_setting(layers, "storage-endpoint", parse_storage_endpoint)?,
         settings: parse_list_setting(layers, "storage-option", parse_storage_option)?,
         memory_bytes: memory("storage-memory", default.memory_bytes)?,
         unsent_bytes: memory("storage-unsent", default.unsent_bytes)?,
@@ -166,7 +166,7 @@ fn parse_list_setting<T>(
     layers.setting_texts(name).iter().map(one).collect()
 }
 
-fn parse_pooling(text: &str) -> Result<bool, String> {
+fn parse_connection_pooling(text: &str) -> Result<bool, String> {
     match text {
         "pooled" => Ok(true),
         "fresh" => Ok(false),
@@ -201,19 +201,19 @@ fn parse_storage_option(text: &str) -> Result<(String, String), String> {
     Ok((key.trim().to_owned(), value.trim().to_owned()))
 }
 
-fn parse_endpoint_route(text: &str) -> Result<EndpointRoute, String> {
+fn parse_storage_route(text: &str) -> Result<KeyRoute, String> {
     let wanted = "expected a regular expression, a space and a URL: '^4k/ http://cache:8080'";
     let (matches, url) = text.trim().rsplit_once(' ').ok_or(wanted)?;
     if !url.starts_with("http://") && !url.starts_with("https://") {
         return Err(wanted.into());
     }
-    Ok(EndpointRoute {
+    Ok(KeyRoute {
         matches: matches.trim().parse().map_err(|error| format!("{error}"))?,
         url: url.to_owned(),
     })
 }
 
-fn parse_endpoint(text: &str) -> Result<WeightedEndpoint, String> {
+fn parse_storage_endpoint(text: &str) -> Result<WeightedEndpoint, String> {
     let (url, weight) = match text.trim().split_once(' ') {
         Some((url, weight)) => (url, weight.trim().parse().unwrap_or(f64::NAN)),
         None => (text.trim(), 1.0),
@@ -221,7 +221,7 @@ fn parse_endpoint(text: &str) -> Result<WeightedEndpoint, String> {
     if !(0.001..=1000.0).contains(&weight) {
         return Err("expected a weight from 0.001 to 1000".into());
     }
-    if !store::Remote::is_remote(url) {
+    if !store::Remote::is_remote_url(url) {
         return Err("expected a URL such as s3://bucket or http://host/path".into());
     }
     Ok(WeightedEndpoint {
@@ -236,23 +236,26 @@ mod tests {
 
     #[test]
     fn storage_routes_and_endpoints_are_parsed() {
-        let found = parse_endpoint_route(r"\.(ism|mp4)$ http://127.0.0.1:8081").unwrap();
+        let found = parse_storage_route(r"\.(ism|mp4)$ http://127.0.0.1:8081").unwrap();
         assert!(found.matches.is_match("a b.mp4") && !found.matches.is_match("a.cmfv"));
         assert_eq!(found.url, "http://127.0.0.1:8081");
         for wrong in ["", "x", "( http://a", "a ftp://b"] {
-            assert!(parse_endpoint_route(wrong).is_err(), "{wrong}");
+            assert!(parse_storage_route(wrong).is_err(), "{wrong}");
         }
         let weighted = |url: &str, weight| WeightedEndpoint {
             url: url.to_owned(),
             weight,
         };
-        assert_eq!(parse_endpoint("s3://b/p"), Ok(weighted("s3://b/p", 1.0)));
         assert_eq!(
-            parse_endpoint("http://b 0.5"),
+            parse_storage_endpoint("s3://b/p"),
+            Ok(weighted("s3://b/p", 1.0))
+        );
+        assert_eq!(
+            parse_storage_endpoint("http://b 0.5"),
             Ok(weighted("http://b", 0.5))
         );
         for wrong in ["/films", "http://b 0", "http://b x"] {
-            assert!(parse_endpoint(wrong).is_err(), "{wrong}");
+            assert!(parse_storage_endpoint(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -4,7 +4,9 @@ use super::help_groups::{FIRST_OPTIONS, GROUPS};
 use super::remote_libraries::STORAGE;
 use crate::drm::settings::DRM;
 use clap::{Arg, Command};
-use net::config::{COLLECTOR, COMMON, Setting, TRACING, group_flags, setting_flags, shorten_help};
+use net::config::{
+    COLLECTOR, COMMON, Setting, TRACING, build_program_args, group_flags, hide_unlisted_options,
+};
 
 /// Name of the setting for the library, which is the only positional argument on the command line.
 const SOURCE: &str = "source";
@@ -174,7 +176,7 @@ pub fn define_serve_command() -> Command {
         .after_help(AFTER)
         .arg(source)
         .args(group_flags(
-            setting_flags(&[OWN, DRM, STORAGE, COLLECTOR, TRACING, COMMON]),
+            build_program_args(&[OWN, DRM, STORAGE, COLLECTOR, TRACING, COMMON]),
             GROUPS,
         ))
 }
@@ -182,5 +184,5 @@ pub fn define_serve_command() -> Command {
 /// Reduces the help of `headwater serve` to the options that most users need, for the short help
 /// (`-h`).
 pub fn shorten_serve_help(command: Command) -> Command {
-    shorten_help(command, FIRST_OPTIONS)
+    hide_unlisted_options(command, FIRST_OPTIONS)
 }

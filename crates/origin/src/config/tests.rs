@@ -1,5 +1,5 @@
 use super::*;
-use net::config::LogFormat;
+use net::config::ProgramLogFormat;
 use std::time::Duration;
 
 fn layers(flags: &[&str], env: &[(&str, &str)], file: &str) -> Result<SettingLayers, UsageError> {
@@ -36,7 +36,7 @@ fn flags_override_variables_override_the_file() {
     let is = settings(&["--segment", "5s", "films"], &env, file);
     assert_eq!((is.hls_segment_ms, is.dash_segment_ms), (5000, 5000));
     assert_eq!(is.common.workers, 4);
-    assert_eq!(is.common.log_format, LogFormat::Json);
+    assert_eq!(is.common.log_format, ProgramLogFormat::Json);
     assert_eq!(is.listen, ["a:1", "b:2"]);
     assert_eq!(is.index_memory_bytes, 512 << 20);
     assert_eq!(is.segment_memory_bytes, 128 << 20);
@@ -191,10 +191,13 @@ fn the_printed_settings_are_a_file_that_sets_the_same() {
 
 #[test]
 fn index_cache_and_media_from_are_parsed() {
-    assert_eq!(settings(&[], &[], "").index_cache, IndexCacheMode::Memory);
+    assert_eq!(
+        settings(&[], &[], "").index_cache,
+        IndexCacheStorage::Memory
+    );
     let file = "index-cache = 'memory+disk'\nindex-cache-dir = 'kept'\nindex-disk = '1GiB'";
     let is = settings(&["--config", "h.toml"], &[], file);
-    assert_eq!(is.index_cache, IndexCacheMode::Disk("kept".into()));
+    assert_eq!(is.index_cache, IndexCacheStorage::Disk("kept".into()));
     assert_eq!(is.index_disk_bytes, 1 << 30);
     let from = "http://a.example/x=films/x, https://b.example=/mnt/b";
     let is = settings(&[], &[("HEADWATER_MEDIA_FROM", from)], "");

@@ -148,10 +148,10 @@ impl KeyCache {
 mod tests {
     use super::*;
     use crate::drm::content_key::ContentKey;
-    use crate::drm::key_set::TitleKey;
+    use crate::drm::key_set::TitleContentKey;
 
     fn keys(byte: u8) -> KeySet {
-        let key = TitleKey {
+        let key = TitleContentKey {
             key_id: [byte; 16],
             key: ContentKey::new([byte; 16]),
             explicit_iv: None,

@@ -1,7 +1,7 @@
 //! Keys that are derived from one secret, for tests and ClearKey.
 
 use super::content_key::{ContentKey, derive_bytes};
-use super::key_set::{KeySet, TitleKey};
+use super::key_set::{KeySet, TitleContentKey};
 use super::settings::KeyGranularity;
 use aws_lc_rs::hmac;
 use media::protection::{MediaFilter, UsageRule, VideoFilterLimits};
@@ -31,14 +31,14 @@ impl KeyDerivationSecret {
     /// Derives the keys of a title.
     pub(crate) fn derive_keys(&self, title: &Key) -> KeySet {
         let classes = track_classes(self.granularity);
-        let keys = classes.iter().map(|(class, _)| TitleKey {
+        let keys = classes.iter().map(|(class, _)| TitleContentKey {
             key_id: self.derive_16_bytes("headwater drm key id\n", title, class),
             key: ContentKey::new(self.derive_16_bytes("headwater drm key\n", title, class)),
             explicit_iv: None,
             hdcp_level: None,
             systems: Vec::new(),
         });
-        let keys: Vec<TitleKey> = keys.collect();
+        let keys: Vec<TitleContentKey> = keys.collect();
         let rules = keys.iter().zip(classes).map(|(key, (_, media))| UsageRule {
             key_id: key.key_id,
             media,

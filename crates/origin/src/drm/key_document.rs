@@ -4,7 +4,7 @@ use super::content_key::ContentKey;
 use super::document_decryptor::DocumentDecryptor;
 use super::key_client::{KeyClient, KeyRequest};
 use super::key_error::KeyError;
-use super::key_set::{KeySet, TitleKey};
+use super::key_set::{KeySet, TitleContentKey};
 use super::settings::KeyLocation;
 use super::{speke, udrm};
 use crate::drm::settings::DrmSettings;
@@ -80,8 +80,8 @@ pub(crate) fn from_key_document(document: KeyDocument) -> KeySet {
     }
 }
 
-fn from_document_entry(entry: KeyDocumentEntry) -> TitleKey {
-    TitleKey {
+fn from_document_entry(entry: KeyDocumentEntry) -> TitleContentKey {
+    TitleContentKey {
         key_id: entry.key_id,
         key: ContentKey::new(*entry.key),
         explicit_iv: entry.explicit_iv,
@@ -97,7 +97,7 @@ fn read_key_file_of_title(path: &str, title: &Key) -> Result<Zeroizing<String>, 
 
 fn fetch_udrm_keys(client: &KeyClient, url: &str, title: &Key) -> Result<KeySet, KeyError> {
     let text = fetch_key_document_text(client, url, title, udrm::RESPONSE_BYTES_MAX)?;
-    Ok(udrm::parse_keys(&text)?)
+    Ok(udrm::parse_udrm_response(&text)?)
 }
 
 fn read_document_file(path: &Path) -> Result<Zeroizing<String>, KeyError> {

@@ -2,13 +2,13 @@
 
 use super::content_key::{ContentKey, KEY_BYTES};
 use media::protection::{
-    HdcpLevel, KeyId, SystemSignaling, UsageRule, UsageRuleTrack, format_key_id,
+    HdcpLevel, KeyId, RuleTrackProperties, SystemSignaling, UsageRule, format_key_id,
 };
 
 /// The keys of a title, and the tracks that each key encrypts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct KeySet {
-    pub(crate) keys: Vec<TitleKey>,
+    pub(crate) keys: Vec<TitleContentKey>,
     /// The rules that map keys to tracks. Without rules, a single key encrypts every track.
     pub(crate) rules: Vec<UsageRule>,
     /// Whether this server may give the keys to players (ClearKey).
@@ -17,7 +17,7 @@ pub(crate) struct KeySet {
 
 /// One content key.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct TitleKey {
+pub(crate) struct TitleContentKey {
     pub(crate) key_id: KeyId,
     pub(crate) key: ContentKey,
     /// The constant IV of `cbcs`, if the key source defines the IV.
@@ -36,8 +36,8 @@ impl KeySet {
     /// A message if several keys are possible, or if the key that a rule names is unknown.
     pub(crate) fn key_for_track(
         &self,
-        track: &UsageRuleTrack,
-    ) -> Result<Option<&TitleKey>, String> {
+        track: &RuleTrackProperties,
+    ) -> Result<Option<&TitleContentKey>, String> {
         if self.rules.is_empty() {
             return match &self.keys[..] {
                 [only] => Ok(Some(only)),

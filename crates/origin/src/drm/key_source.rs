@@ -26,7 +26,7 @@ pub(crate) enum KeySource {
 
 impl KeySource {
     /// Returns whether the keys of a title are available without loading them.
-    pub(crate) fn has_keys(&self, settings: &DrmSettings, title: &Key) -> bool {
+    pub(crate) fn has_keys_in_memory(&self, settings: &DrmSettings, title: &Key) -> bool {
         match self {
             KeySource::Secret(_) => true,
             KeySource::Documents { cache, .. } => {

@@ -29,8 +29,8 @@ impl DrmPolicy {
     /// Returns whether loading the keys of a title may wait for a key server.
     pub(crate) fn may_wait_for_keys(&self, title: &Key) -> bool {
         let source_keys = self.source_keys.as_ref();
-        !self.source.has_keys(&self.settings, title)
-            || source_keys.is_some_and(|keys| !keys.has_keys(title))
+        !self.source.has_keys_in_memory(&self.settings, title)
+            || source_keys.is_some_and(|keys| !keys.has_cached_keys(title))
     }
 }
 
@@ -58,7 +58,7 @@ impl LibraryDrm {
     ///
     /// # Errors
     /// 415 if the title uses such a file. The message names the file.
-    pub(crate) fn refuse_protected_files<'a>(
+    pub(crate) fn refuse_files_under_policy<'a>(
         &self,
         title: &Key,
         mut files: impl Iterator<Item = &'a Key>,

@@ -5,7 +5,7 @@ use super::document_decryptor::DocumentDecryptor;
 use super::key_cache::KeyCache;
 use super::key_client::KeyClient;
 use super::key_document;
-use super::key_set::{KeySet, TitleKey};
+use super::key_set::{KeySet, TitleContentKey};
 use super::settings::KeyLocation;
 use media::protection::SourceProtection;
 use net::Error;
@@ -23,7 +23,7 @@ pub(crate) struct SourceKeys {
 
 impl SourceKeys {
     /// Returns whether the keys for the sources of a title are available without loading them.
-    pub(crate) fn has_keys(&self, title: &Key) -> bool {
+    pub(crate) fn has_cached_keys(&self, title: &Key) -> bool {
         self.cache
             .has_usable_keys(&self.location.select_cache_key(title))
     }
@@ -47,7 +47,7 @@ impl SourceKeys {
 pub(crate) fn find_source_key<'k>(
     keys: &'k KeySet,
     source: &SourceProtection,
-) -> Option<&'k TitleKey> {
+) -> Option<&'k TitleContentKey> {
     let key_id = &source.entry.protection.key_id;
     keys.keys.iter().find(|key| key.key_id == *key_id)
 }

@@ -107,9 +107,9 @@ fn choose_key_ids(settings: &DrmSettings, title: &Key) -> Vec<RequestedKey> {
     let classes = track_classes(settings.key_granularity).into_iter();
     classes
         .map(|(class, media)| RequestedKey {
-            explicit_iv: hash_words("headwater speke iv\n", title, class),
+            explicit_iv: hash_to_uuid("headwater speke iv\n", title, class),
             rule: UsageRule {
-                key_id: hash_words("headwater speke key id\n", title, class),
+                key_id: hash_to_uuid("headwater speke key id\n", title, class),
                 media,
                 bitrates: Vec::new(),
             },
@@ -118,7 +118,7 @@ fn choose_key_ids(settings: &DrmSettings, title: &Key) -> Vec<RequestedKey> {
         .collect()
 }
 
-fn hash_words(label: &str, title: &Key, class: &str) -> [u8; 16] {
+fn hash_to_uuid(label: &str, title: &Key, class: &str) -> [u8; 16] {
     let words = [label, title.as_str(), "\n", class].concat();
     let hash = digest::digest(&digest::SHA256, words.as_bytes());
     let mut bytes: [u8; 16] =

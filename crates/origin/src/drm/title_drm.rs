@@ -2,7 +2,7 @@
 
 use super::content_key::KEY_BYTES;
 use super::content_key_cipher::{ContentKeyCipher, playready_checksum};
-use super::key_set::{KeySet, TitleKey};
+use super::key_set::{KeySet, TitleContentKey};
 use super::library_drm::DrmPolicy;
 use super::source_cipher::{SourceCipher, TrackCiphers};
 use super::source_keys::find_source_key;
@@ -12,8 +12,8 @@ use media::error::ErrorKind;
 use media::index::Track;
 use media::presentation::{Presentation, Rendition};
 use media::protection::{
-    ContentSystem, KeyId, ProtectionScheme, SourceProtection, SubsampleParser, SystemSignaling,
-    TitleProtection, TrackProtection, TrackSignaling, UsageRuleTrack, format_key_id,
+    ContentSystem, KeyId, ProtectionScheme, RuleTrackProperties, SourceProtection, SubsampleParser,
+    SystemSignaling, TitleProtection, TrackProtection, TrackSignaling, format_key_id,
 };
 use net::Error;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(crate) struct TitleDrm {
 }
 
 /// The keys that encrypt a title, and the keys that decrypt its sources.
-pub(crate) struct LoadedKeys {
+pub(crate) struct TitleAndSourceKeys {
     title_keys: Arc<KeySet>,
     source: Option<Arc<KeySet>>,
 }
@@ -60,7 +60,7 @@ impl DrmPolicy {
         &self,
         title: &Key,
         presentation: &Presentation,
-        keys: &LoadedKeys,
+        keys: &TitleAndSourceKeys,
     ) -> Result<(TitleDrm, TitleProtection), Error> {
         let (mut protection, mut ciphers) = (TitleProtection::default(), Vec::new());
         let mut source_marks = Vec::new();
@@ -89,12 +89,12 @@ impl DrmPolicy {
         &self,
         title: &Key,
         presentation: &Presentation,
-    ) -> Result<LoadedKeys, Error> {
+    ) -> Result<TitleAndSourceKeys, Error> {
         let renditions = || presentation.renditions.iter();
         let tracks = || renditions().map(|rendition| presentation.track(rendition));
         let has_sources = tracks().any(|track| track.protection.is_some());
         let source = self.source_keys.as_ref().filter(|_| has_sources);
-        let mut keys = LoadedKeys {
+        let mut keys = TitleAndSourceKeys {
             title_keys: Arc::default(),
             source: source.map(|keys| keys.load_keys(title)).transpose()?,
         };
@@ -110,7 +110,7 @@ impl DrmPolicy {
 
     fn protect_track(
         &self,
-        keys: &LoadedKeys,
+        keys: &TitleAndSourceKeys,
         (title, presentation, rendition): (&Key, &Presentation, &Rendition),
     ) -> Result<TrackDrm, Error> {
         let track = presentation.track(rendition);
@@ -123,7 +123,7 @@ impl DrmPolicy {
             let bad = media::Error::new(ErrorKind::Unsupported, format!("keys: {why}"));
             error::from_media(title.as_str(), &bad)
         };
-        let facts = UsageRuleTrack::new(track, rendition.bandwidth.average);
+        let facts = RuleTrackProperties::new(track, rendition.bandwidth.average);
         let title_key = keys.title_keys.key_for_track(&facts).map_err(refuse)?;
         match (title_key, source) {
             (Some(title_key), _) => {
@@ -158,12 +158,12 @@ impl DrmPolicy {
     fn prepare_track_encryption(
         &self,
         keys: &KeySet,
-        (title_key, source_key): (&TitleKey, Option<&TitleKey>),
+        (title_key, source_key): (&TitleContentKey, Option<&TitleContentKey>),
         place: (&Key, &Presentation, &Rendition),
     ) -> Result<TrackDrm, media::Error> {
         let (_, presentation, rendition) = place;
         let source = presentation.track(rendition).protection.as_deref();
-        let open = |(source, key): (&SourceProtection, &TitleKey)| {
+        let open = |(source, key): (&SourceProtection, &TitleContentKey)| {
             SourceCipher::new(&key.key, source.entry.protection.scheme).map(Arc::new)
         };
         let mark = source_key.map(fingerprint_source_key);
@@ -179,7 +179,7 @@ impl DrmPolicy {
 
     /// Returns whether the keys of a title version are those that the key sources currently
     /// provide. Returns false if a key source fails and the cached keys are too old. Blocks.
-    pub(crate) fn has_same_keys(&self, title: &Key, drm: &TitleDrm) -> bool {
+    pub(crate) fn is_title_drm_current(&self, title: &Key, drm: &TitleDrm) -> bool {
         let is_same_source = match (&self.source_keys, &drm.source_keys) {
             (Some(keys), Some(known)) => keys.load_keys(title).is_ok_and(|now| now == *known),
             _ => true,
@@ -194,7 +194,7 @@ impl DrmPolicy {
     fn build_track_signaling(
         &self,
         keys: &KeySet,
-        (title_key, source_mark): (&TitleKey, Option<SourceKeyFingerprint>),
+        (title_key, source_mark): (&TitleContentKey, Option<SourceKeyFingerprint>),
         (title, presentation, rendition): (&Key, &Presentation, &Rendition),
     ) -> Result<TrackSignaling, media::Error> {
         let scheme = self.settings.scheme;
@@ -252,7 +252,7 @@ impl DrmPolicy {
     fn list_signaled_systems(
         &self,
         keys: &KeySet,
-        title_key: &TitleKey,
+        title_key: &TitleContentKey,
         title: &Key,
     ) -> Result<Vec<SystemSignaling>, media::Error> {
         let of_source = |system| {
@@ -306,7 +306,7 @@ fn expand_license_url(url: &str, title: &Key, key_id: &KeyId) -> String {
 }
 
 /// Returns bytes that identify the key of a source without revealing it.
-fn fingerprint_source_key(source: &TitleKey) -> SourceKeyFingerprint {
+fn fingerprint_source_key(source: &TitleContentKey) -> SourceKeyFingerprint {
     let label = b"headwater source key";
     source.key.derive_bytes(&[label, &source.key_id])
 }
@@ -334,8 +334,8 @@ fn hash_protection(protection: &TitleProtection, source_marks: &[SourceKeyFinger
     })
 }
 
-impl LoadedKeys {
-    fn source_key(&self, source: &SourceProtection) -> Option<&TitleKey> {
+impl TitleAndSourceKeys {
+    fn source_key(&self, source: &SourceProtection) -> Option<&TitleContentKey> {
         find_source_key(self.source.as_deref()?, source)
     }
 }
@@ -354,7 +354,7 @@ impl TitleDrm {
 
     /// Returns the keys that this server gives to players. Returns no keys if players receive their
     /// keys from a license server.
-    pub(crate) fn served_keys(&self) -> &[TitleKey] {
+    pub(crate) fn served_keys(&self) -> &[TitleContentKey] {
         match self.keys.is_served {
             true => &self.keys.keys,
             false => &[],

@@ -1,7 +1,7 @@
 //! Keys in the JSON format of nginx-vod-module (`vod_drm_upstream_location`).
 
 use super::content_key::ContentKey;
-use super::key_set::{KeySet, TitleKey};
+use super::key_set::{KeySet, TitleContentKey};
 use media::protection::{ContentSystem, SystemSignaling, decode_base64, write_system_pssh};
 use serde::Deserialize;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
@@ -44,7 +44,7 @@ impl ZeroizeOnDrop for UdrmKey {}
 ///
 /// # Errors
 /// A message that names the invalid field.
-pub(crate) fn parse_keys(text: &str) -> Result<KeySet, String> {
+pub(crate) fn parse_udrm_response(text: &str) -> Result<KeySet, String> {
     let keys: Vec<UdrmKey> = serde_json::from_str(text)
         // Reports only the position of the error, because the parser's message may quote the
         // document. The document contains keys.
@@ -58,8 +58,8 @@ pub(crate) fn parse_keys(text: &str) -> Result<KeySet, String> {
     let [key] = &keys[..] else {
         return Err(format!("expected one key, found {}", keys.len()));
     };
-    let systems = key.pssh.iter().map(read_pssh);
-    let title_key = TitleKey {
+    let systems = key.pssh.iter().map(from_udrm_pssh);
+    let title_key = TitleContentKey {
         key_id: *decode_16_bytes(&key.key_id, "key_id")?,
         key: ContentKey::new(*decode_16_bytes(&key.key, "key")?),
         hdcp_level: None,
@@ -83,7 +83,7 @@ fn decode_16_bytes(text: &str, field: &str) -> Result<Zeroizing<[u8; 16]>, Strin
     block.map_err(|_| format!("{field} is not the base64 of 16 bytes"))
 }
 
-fn read_pssh(pssh: &UdrmPssh) -> Result<SystemSignaling, String> {
+fn from_udrm_pssh(pssh: &UdrmPssh) -> Result<SystemSignaling, String> {
     let system = ContentSystem::from_uuid(&pssh.uuid);
     let system = system.ok_or_else(|| "pssh.uuid is not a UUID".to_owned())?;
     let data = decode_base64(&pssh.data).ok_or_else(|| "pssh.data is not base64".to_owned())?;
@@ -103,7 +103,7 @@ mod tests {
         let text = format!(
             r#"[{{"key":"{BLOCK}","key_id":"{BLOCK}","iv":"{BLOCK}","pssh":[{{"uuid":"edef8ba9-79d6-4ace-a3c8-27dcd51d21ed","data":"AQI="}}]}}]"#
         );
-        let keys = parse_keys(&text).unwrap();
+        let keys = parse_udrm_response(&text).unwrap();
         let key = &keys.keys[0];
         assert_eq!(key.key_id, std::array::from_fn(|n| n as u8));
         assert_eq!(
@@ -139,7 +139,7 @@ mod tests {
                 "key is not the base64 of 16 bytes",
             ),
         ] {
-            let error = parse_keys(&text).unwrap_err();
+            let error = parse_udrm_response(&text).unwrap_err();
             assert!(error.starts_with(wrong), "{error}");
             assert!(!error.contains(BLOCK), "{error}");
         }

@@ -1,6 +1,6 @@
 //! Finds the media files to index, on the local disk or in a remote library.
 
-use super::write_index::error_at;
+use super::write_index::error_at_path;
 use crate::title::file_names;
 use crate::title::references;
 use std::collections::HashSet;
@@ -55,10 +55,10 @@ pub(super) fn find_media_files(
 ) -> Result<Vec<MediaFile>, String> {
     let mut media = Vec::new();
     for source in sources {
-        if Remote::is_remote(source) {
-            media.extend(media_in_store(source, options)?);
+        if Remote::is_remote_url(source) {
+            media.extend(find_media_in_store(source, options)?);
         } else {
-            media.extend(media_on_disk(source, options)?);
+            media.extend(find_media_on_disk(source, options)?);
         }
     }
     let mut seen = HashSet::new();
@@ -68,9 +68,9 @@ pub(super) fn find_media_files(
 
 /// Derives the default name of the title from the path or the URL of a source.
 pub(super) fn default_title_name(source: &str) -> Result<String, String> {
-    let key = match folder_and_name(source) {
+    let key = match split_remote_url(source) {
         Some((_, key)) => key,
-        None if Remote::is_remote(source) => {
+        None if Remote::is_remote_url(source) => {
             return Err(format!(
                 "{source}: no name for the title; set it with --name NAME"
             ));
@@ -78,18 +78,18 @@ pub(super) fn default_title_name(source: &str) -> Result<String, String> {
         None => {
             let path = canonical_path(source)?;
             let name = file_name_of(&path)?;
-            Key::parse(name).map_err(|e| error_at(&path, e))?
+            Key::parse(name).map_err(|e| error_at_path(&path, e))?
         }
     };
     Ok(file_names::display_name_of(&key).to_owned())
 }
 
-fn media_on_disk(source: &str, options: &Options) -> Result<Vec<MediaFile>, String> {
+fn find_media_on_disk(source: &str, options: &Options) -> Result<Vec<MediaFile>, String> {
     let path = canonical_path(source)?;
     let wrong = |what| format!("{}: {what}", path.display());
     if !path.is_dir() {
-        let key = Key::parse(file_name_of(&path)?).map_err(|e| error_at(&path, e))?;
-        let folder = Folder::new(&path).map_err(|e| error_at(&path, e))?;
+        let key = Key::parse(file_name_of(&path)?).map_err(|e| error_at_path(&path, e))?;
+        let folder = Folder::new(&path).map_err(|e| error_at_path(&path, e))?;
         return Ok(vec![MediaFile {
             display_name: path.display().to_string(),
             store: Arc::new(Store::Folder(folder)),
@@ -112,8 +112,8 @@ fn media_on_disk(source: &str, options: &Options) -> Result<Vec<MediaFile>, Stri
 }
 
 /// Finds the film at a URL, or all films in the folder at a URL.
-fn media_in_store(source: &str, options: &Options) -> Result<Vec<MediaFile>, String> {
-    let one = folder_and_name(source).filter(|(_, key)| file_names::is_media(key.name()));
+fn find_media_in_store(source: &str, options: &Options) -> Result<Vec<MediaFile>, String> {
+    let one = split_remote_url(source).filter(|(_, key)| file_names::is_media(key.name()));
     let folder = one.as_ref().map_or(source, |(folder, _)| folder);
     let folder = folder.trim_end_matches('/').to_owned();
     let store = Arc::new(Store::new(&folder, options.clone())?);
@@ -139,8 +139,11 @@ fn list_films(store: Arc<Store>) -> Result<Vec<(Arc<Store>, Key)>, store::Error>
 }
 
 /// Splits `s3://bucket/films/a%20b.mp4` into `s3://bucket/films` and `a b.mp4`.
-pub(crate) fn folder_and_name(source: &str) -> Option<(&str, Key)> {
-    let start = source.find("://").filter(|_| Remote::is_remote(source))? + 3;
+pub(crate) fn split_remote_url(source: &str) -> Option<(&str, Key)> {
+    let start = source
+        .find("://")
+        .filter(|_| Remote::is_remote_url(source))?
+        + 3;
     let slash = start + source.get(start..)?.trim_end_matches('/').rfind('/')?;
     let name = source.get(slash + 1..)?.trim_end_matches('/');
     let key = Key::parse(&references::decode_escapes(name)).ok()?;
@@ -150,17 +153,17 @@ pub(crate) fn folder_and_name(source: &str) -> Option<(&str, Key)> {
 fn canonical_path(source: &str) -> Result<PathBuf, String> {
     let path = Path::new(source.strip_prefix("file://").unwrap_or(source));
     path.canonicalize()
-        .map_err(|e| error_at(path, net::describe_io_error(&e)))
+        .map_err(|e| error_at_path(path, net::describe_io_error(&e)))
 }
 
 fn file_name_of(path: &Path) -> Result<&str, String> {
     let name = path.file_name().and_then(|name| name.to_str());
-    name.ok_or_else(|| error_at(path, "the name is not UTF-8"))
+    name.ok_or_else(|| error_at_path(path, "the name is not UTF-8"))
 }
 
 fn path_text(path: &Path) -> Result<&str, String> {
     path.to_str()
-        .ok_or_else(|| error_at(path, "the path is not UTF-8"))
+        .ok_or_else(|| error_at_path(path, "the path is not UTF-8"))
 }
 
 #[cfg(test)]
@@ -169,7 +172,7 @@ mod tests {
 
     #[test]
     fn urls_split_into_folder_and_name() {
-        let parts = |url| folder_and_name(url).map(|(folder, key)| (folder, key.to_string()));
+        let parts = |url| split_remote_url(url).map(|(folder, key)| (folder, key.to_string()));
         for (url, folder, name) in [
             ("s3://films/a.mp4", "s3://films", "a.mp4"),
             ("https://h:1/x/a%20b.mp4", "https://h:1/x", "a b.mp4"),

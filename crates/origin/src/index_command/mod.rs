@@ -12,7 +12,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use write_index::WrittenIndex;
+use write_index::IndexCommandOutput;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -78,9 +78,9 @@ pub fn define_index_command() -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Print one JSON document: {\"manifest\": ..., \"files\": [...]}"),
         )
-        .args(net::config::setting_flags(&[]))
+        .args(net::config::build_program_args(&[]))
         .next_help_heading("Storage")
-        .args(net::config::table_flags(STORAGE))
+        .args(net::config::build_setting_args(STORAGE))
 }
 
 /// Runs the command and prints the written files.
@@ -142,7 +142,7 @@ fn read_storage_settings(flags: &ArgMatches) -> Result<SettingLayers, UsageError
     })
 }
 
-fn format_written_files(made: &WrittenIndex) -> String {
+fn format_written_files(made: &IndexCommandOutput) -> String {
     let files = made.files.iter().map(|file| {
         let (path, media, bytes) = (file.path.display(), &file.media, file.bytes);
         format!(

@@ -2,7 +2,7 @@
 //! is read once.
 
 use media::index::{Index, SampleTable, Track};
-use media::protection::{StoredSubsamples, StoredSubsamplesBuilder};
+use media::protection::{PrecomputedSubsamplesBuilder, StoredSubsamples};
 use std::ops::Range;
 use std::sync::Arc;
 use store::{Object, RequestReason};
@@ -32,7 +32,7 @@ pub(super) fn add_subsamples_to_index(index: &mut Index, object: &Object) -> Res
 /// Returns `None` for a codec without subsamples, and for a codec that cannot be encrypted.
 fn find_subsamples(track: &Track, object: &Object) -> Result<Option<StoredSubsamples>, String> {
     let text = |error: media::Error| error.to_string();
-    let builder = StoredSubsamplesBuilder::new(&track.codec).map_err(text)?;
+    let builder = PrecomputedSubsamplesBuilder::new(&track.codec).map_err(text)?;
     let Some(mut builder) = builder else {
         return Ok(None);
     };
@@ -41,7 +41,7 @@ fn find_subsamples(track: &Track, object: &Object) -> Result<Option<StoredSubsam
         let (samples, bytes) = plan_next_read(&track.samples, next);
         let read = object.read(bytes.clone(), RequestReason::Index);
         let read = read.map_err(|error| error.to_string())?;
-        for sample in track.samples.range(samples.clone()) {
+        for sample in track.samples.iter_range(samples.clone()) {
             // The subtraction does not overflow, because the read contains the whole sample.
             let start = (sample.offset - bytes.start) as usize;
             let bytes = read.get(start..start + sample.size as usize);
@@ -57,7 +57,7 @@ fn find_subsamples(track: &Track, object: &Object) -> Result<Option<StoredSubsam
 /// read. The read covers at least one sample, even if this sample is longer than `READ_BYTES_MAX`.
 fn plan_next_read(samples: &SampleTable, first: u32) -> (Range<u32>, Range<u64>) {
     let (mut end, mut bytes) = (first, None::<Range<u64>>);
-    for sample in samples.range(first..samples.len()) {
+    for sample in samples.iter_range(first..samples.len()) {
         let own = sample.offset..sample.offset + u64::from(sample.size);
         let both = bytes.as_ref().map_or(own.clone(), |bytes| {
             bytes.start.min(own.start)..bytes.end.max(own.end)

@@ -6,7 +6,7 @@ use super::subsamples;
 use crate::title::file_names;
 use crate::title::file_names::INDEX_STEM_SUFFIX;
 use crate::title::indexer::{self, IndexedFile};
-use crate::title::references::{self, UrlPrefix};
+use crate::title::references::{self, AllowedUrlPrefix};
 use media::index::Index;
 use media::{ism, mp4};
 use serde::Serialize;
@@ -35,7 +35,7 @@ pub(super) struct IndexArguments {
 
 /// The written files.
 #[derive(Serialize)]
-pub(super) struct WrittenIndex {
+pub(super) struct IndexCommandOutput {
     /// The server manifest.
     pub(super) manifest: PathBuf,
     /// The index MP4s.
@@ -53,15 +53,19 @@ pub(super) struct WrittenFile {
 }
 
 /// Writes all files. Each file appears complete or not at all. The server manifest is written last.
-pub(super) fn write_index_files(wanted: &IndexArguments) -> Result<WrittenIndex, String> {
-    let base = wanted.base.as_deref().map(parse_base_url).transpose()?;
+pub(super) fn write_index_files(wanted: &IndexArguments) -> Result<IndexCommandOutput, String> {
+    let base = wanted
+        .base
+        .as_deref()
+        .map(parse_media_base_url)
+        .transpose()?;
     let media = find_media_files(&wanted.sources, &wanted.storage)?;
     fs::create_dir_all(&wanted.out)
-        .map_err(|e| error_at(&wanted.out, net::describe_io_error(&e)))?;
+        .map_err(|e| error_at_path(&wanted.out, net::describe_io_error(&e)))?;
     let out = wanted
         .out
         .canonicalize()
-        .map_err(|e| error_at(&wanted.out, e))?;
+        .map_err(|e| error_at_path(&wanted.out, e))?;
     let mut names = HashSet::new();
     let (mut files, mut indexes) = (Vec::new(), Vec::new());
     for medium in &media {
@@ -92,7 +96,7 @@ pub(super) fn write_index_files(wanted: &IndexArguments) -> Result<WrittenIndex,
         &out.join(&manifest),
         ism::write_server_manifest(both).as_bytes(),
     )?;
-    Ok(WrittenIndex {
+    Ok(IndexCommandOutput {
         manifest: wanted.out.join(manifest),
         files,
     })
@@ -100,8 +104,8 @@ pub(super) fn write_index_files(wanted: &IndexArguments) -> Result<WrittenIndex,
 
 /// Checks the URL of `--base`. Returns the URL with a slash at its end, so that a file name can be
 /// appended.
-fn parse_base_url(url: &str) -> Result<String, String> {
-    UrlPrefix::parse_prefix(url).map_err(|bad| format!("--base {url}: {bad}"))?;
+fn parse_media_base_url(url: &str) -> Result<String, String> {
+    AllowedUrlPrefix::parse_prefix(url).map_err(|bad| format!("--base {url}: {bad}"))?;
     let slash = if url.ends_with('/') { "" } else { "/" };
     Ok(format!("{url}{slash}"))
 }
@@ -130,8 +134,8 @@ fn media_reference(medium: &MediaFile, base: Option<&str>, out: &Path) -> Result
     Ok(match (base, &medium.location) {
         (Some(base), _) => format!("{base}{media_name}"),
         (None, MediaLocation::OnDisk(path)) => {
-            let path =
-                relative_path(out, path).ok_or_else(|| error_at(path, "the path is not UTF-8"))?;
+            let path = relative_path(out, path)
+                .ok_or_else(|| error_at_path(path, "the path is not UTF-8"))?;
             references::escape_path(&path)
         }
         (None, MediaLocation::InStore(folder)) if is_web_url(folder) => {
@@ -193,10 +197,10 @@ fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), String> {
     write().map_err(|e| {
         // Ignores the error, because the temporary file may not exist yet.
         let _ = fs::remove_file(&part);
-        error_at(path, net::describe_io_error(&e))
+        error_at_path(path, net::describe_io_error(&e))
     })
 }
 
-pub(super) fn error_at(path: &Path, what: impl std::fmt::Display) -> String {
+pub(super) fn error_at_path(path: &Path, what: impl std::fmt::Display) -> String {
     format!("{}: {what}", path.display())
 }

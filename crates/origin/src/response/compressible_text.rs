@@ -108,7 +108,11 @@ impl CompressibleText {
         request: &ClientRequest<'_>,
     ) -> Response<Body> {
         let text = self.text_in_preferred_coding(request.headers).await;
-        request.respond_with_text(&text.headers, &text.full_response_fields, &text.body_part())
+        request.respond_with_encoded_text(
+            &text.headers,
+            &text.full_response_fields,
+            &text.body_part(),
+        )
     }
 
     /// Returns the text in the client's preferred coding. Returns the uncompressed text if

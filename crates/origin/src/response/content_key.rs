@@ -19,7 +19,10 @@ pub(crate) async fn respond_with_key(
         return Err(error::not_found("this film is not encrypted"));
     }
     let title = catalog.load_title(title).await?;
-    let key = title.encryption.as_ref().and_then(|seal| seal.served_key());
+    let key = title
+        .encryption
+        .as_ref()
+        .and_then(|seal| seal.key_for_players());
     let key = key.ok_or_else(|| error::not_found("this server does not provide keys"))?;
     let mut response = Response::new(Body::from_bytes(Bytes::copy_from_slice(&key)));
     let headers = response.headers_mut();

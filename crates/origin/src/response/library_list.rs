@@ -113,7 +113,7 @@ impl CachedLibraryList {
                 Ok(listed) => listed,
                 Err(store::Error::Unlisted) => {
                     let none = IgnoredFiles::default();
-                    return write_list(Vec::new(), false, LibraryKind::Unlisted, &none);
+                    return write_library_document(Vec::new(), false, LibraryKind::Unlisted, &none);
                 }
                 Err(error) => {
                     let context = describe_listing_failure(&error);
@@ -129,7 +129,7 @@ impl CachedLibraryList {
             let cards: Vec<_> = cards.collect();
             let none = IgnoredFiles::default();
             let titles = cards.iter().collect();
-            return write_list(titles, truncated, LibraryKind::Storage, &none);
+            return write_library_document(titles, truncated, LibraryKind::Storage, &none);
         }
         let walk = tokio::task::spawn_blocking(move || find_films(&store));
         let (places, ignored) = walk.await.map_err(|e| crate::error::from_task(&e))?;
@@ -154,7 +154,7 @@ impl CachedLibraryList {
         state.cards = cards;
         let titles = listed.iter().filter_map(|key| state.cards.get(key));
         let cards = titles.map(|(_, card)| &**card).collect();
-        write_list(cards, truncated, LibraryKind::Folder, &state.ignored)
+        write_library_document(cards, truncated, LibraryKind::Folder, &state.ignored)
     }
 
     /// Returns the card of a remote title without sending requests. If the catalog contains the
@@ -236,7 +236,7 @@ struct KnownCards<'a> {
 type TitleCards = HashMap<Key, (u64, Arc<TitleCard>)>;
 
 /// Writes the list as JSON.
-fn write_list(
+fn write_library_document(
     titles: Vec<&TitleCard>,
     truncated: bool,
     source: LibraryKind,

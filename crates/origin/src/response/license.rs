@@ -4,7 +4,7 @@
 
 use crate::error;
 use crate::title::catalog::Catalog;
-use crate::title::title_version::Title;
+use crate::title::opened_title::Title;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::Response;

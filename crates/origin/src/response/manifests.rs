@@ -4,13 +4,13 @@
 use crate::error;
 use crate::response::compressible_text::CompressibleText;
 use crate::response::{text_renditions, title_json};
-use crate::route::{DashAddressing, HlsContainer, ManifestKind, TextPlaylist, TextVersion};
-use crate::segment::hls_aes128::{self, TitleEncryption};
+use crate::route::{DashAddressing, HlsContainer, ManifestKind, TextPlaylist, TextVersionHash};
+use crate::segment::hls_aes128::{self, TitleAes128Key};
 use crate::title::catalog::Catalog;
-use crate::title::title_version::Title;
+use crate::title::opened_title::Title;
 use http::header::{self, HeaderValue};
 use http::{Response, StatusCode};
-use media::manifest::dash::{self, SegmentAddressing};
+use media::manifest::dash::{self, TemplateAddressing};
 use media::manifest::{HlsTextForm, SegmentFormat, hls};
 use media::presentation::{Presentation, Rendition};
 use net::{Body, Error, headers};
@@ -40,7 +40,7 @@ pub(crate) async fn find_or_write_manifest(
     let title = catalog.load_title(title).await?;
     let now = manifest.clone().with_sets(
         title.hls_segment_set(),
-        TextVersion(title.hls.text_version()),
+        TextVersionHash(title.hls.text_version()),
     );
     if now != *manifest {
         // The redirect target is relative to the folder of a rendition.
@@ -95,7 +95,7 @@ fn write_manifest(title: &Title, manifest: &ManifestKind) -> Result<Compressible
         }
         ManifestKind::Media(_, packing, name) => {
             let rendition = find_rendition(&title.hls, name)?;
-            let key_url = title.encryption.as_ref().map(TitleEncryption::key_url);
+            let key_url = title.encryption.as_ref().map(TitleAes128Key::key_url);
             let text =
                 hls::write_media_playlist(&title.hls, rendition, segment_format(*packing), key_url);
             (HLS, text.ok_or_else(codec_not_in_ts)?)
@@ -124,8 +124,8 @@ fn write_manifest(title: &Title, manifest: &ManifestKind) -> Result<Compressible
         }
         ManifestKind::Dash(addressing) => {
             let template = match addressing {
-                DashAddressing::Time => SegmentAddressing::Time,
-                DashAddressing::Number => SegmentAddressing::Number,
+                DashAddressing::Time => TemplateAddressing::Time,
+                DashAddressing::Number => TemplateAddressing::Number,
             };
             (
                 "application/dash+xml",

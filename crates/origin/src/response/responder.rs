@@ -38,7 +38,7 @@ impl ClientRequest<'_> {
     /// Responds with a text in memory, or with one range of the text. Ranges refer to the encoded
     /// bytes (RFC 9110, 14.1). A request for several ranges gets the complete text, because texts
     /// are small. `whole` contains the preformatted headers of a complete response.
-    pub(crate) fn respond_with_text(
+    pub(crate) fn respond_with_encoded_text(
         &self,
         facts: &RepresentationHeaders,
         whole: &SerializedFields,

@@ -1,9 +1,9 @@
 //! The JSON description of a title, for the player page and for developers.
 
-use crate::route::{LICENSE_NAME, TextResource, TextVersion};
+use crate::route::{LICENSE_NAME, TextResource, TextVersionHash};
 use crate::title::left_out::LeftOutPart;
-use crate::title::title_version::Title;
-use media::codec::MediaFormat;
+use crate::title::opened_title::Title;
+use media::codec::TrackFormat;
 use media::manifest::hls::encrypted_len;
 use media::presentation::{Presentation, Rendition};
 use net::Error;
@@ -169,7 +169,7 @@ fn describe_files(title: &Title) -> Vec<FileDescription<'_>> {
 }
 
 fn describe_texts(p: &Presentation) -> Vec<TextDescription> {
-    let version = TextVersion(p.text_version());
+    let version = TextVersionHash(p.text_version());
     let texts = p.text.renditions();
     texts
         .map(|(name, text)| TextDescription {
@@ -202,7 +202,7 @@ fn describe_rendition<'a>(
     let p = &*title.hls;
     let track = p.track(r);
     let (video, audio) = (track.codec.video(), track.codec.audio());
-    let is_video = matches!(track.codec.format, MediaFormat::Video(_));
+    let is_video = matches!(track.codec.format, TrackFormat::Video(_));
     RenditionDescription {
         name: &r.name,
         kind: if is_video { "video" } else { "audio" },

@@ -1,13 +1,13 @@
-//! Prints an [`OriginRequest`] as a URL, and a [`RouteError`] as text.
+//! Prints a [`RequestedResource`] as a URL, and a [`RouteError`] as text.
 
 use super::{
-    DashAddressing, HlsContainer, LICENSE_NAME, ManifestKind, OriginRequest, RouteError,
-    SegmentAddress, SegmentSet, SegmentUrl, TextUrl, URL_BYTES_MAX,
+    DashAddressing, HlsContainer, LICENSE_NAME, ManifestKind, RequestedResource, RouteError,
+    SegmentAddress, SegmentSetId, SegmentUrl, TextUrl, URL_BYTES_MAX,
 };
 use std::fmt::{self, Write};
 use store::Key;
 
-impl fmt::Display for SegmentSet {
+impl fmt::Display for SegmentSetId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{:016x}", self.segment_ms, self.version)
     }
@@ -49,19 +49,19 @@ impl fmt::Display for ManifestKind {
 }
 
 /// Prints the escaped path and query of the URL.
-impl fmt::Display for OriginRequest {
+impl fmt::Display for RequestedResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            OriginRequest::Page => f.write_str("/"),
-            OriginRequest::Asset(name) => write!(f, "/-/{}", EscapedPath(name)),
-            OriginRequest::Library => f.write_str("/-/library.json"),
-            OriginRequest::Health => f.write_str("/healthz"),
-            OriginRequest::Ready => f.write_str("/readyz"),
-            OriginRequest::Metrics => f.write_str("/metrics"),
-            OriginRequest::Manifest {
+            RequestedResource::Page => f.write_str("/"),
+            RequestedResource::Asset(name) => write!(f, "/-/{}", EscapedPath(name)),
+            RequestedResource::Library => f.write_str("/-/library.json"),
+            RequestedResource::Health => f.write_str("/healthz"),
+            RequestedResource::Ready => f.write_str("/readyz"),
+            RequestedResource::Metrics => f.write_str("/metrics"),
+            RequestedResource::Manifest {
                 title, manifest, ..
             } => write!(f, "{}{manifest}", title_folder_url(title)),
-            OriginRequest::Segment(SegmentUrl {
+            RequestedResource::Segment(SegmentUrl {
                 title,
                 set,
                 rendition,
@@ -74,7 +74,7 @@ impl fmt::Display for OriginRequest {
                     EscapedPath(rendition)
                 )
             }
-            OriginRequest::Text(TextUrl {
+            RequestedResource::Text(TextUrl {
                 title,
                 version,
                 rendition,
@@ -83,11 +83,11 @@ impl fmt::Display for OriginRequest {
                 let folder = title_folder_url(title);
                 write!(f, "{folder}{version}/{}/{part}", EscapedPath(rendition))
             }
-            OriginRequest::License(title) => {
+            RequestedResource::License(title) => {
                 write!(f, "{}{LICENSE_NAME}", title_folder_url(title))
             }
-            OriginRequest::Key(title) => write!(f, "{}.key", title_folder_url(title)),
-            OriginRequest::File(key) => write!(f, "/{}", EscapedPath(key.as_str())),
+            RequestedResource::Key(title) => write!(f, "{}.key", title_folder_url(title)),
+            RequestedResource::File(key) => write!(f, "/{}", EscapedPath(key.as_str())),
         }
     }
 }

@@ -6,21 +6,21 @@ fn key(path: &str) -> Key {
     Key::parse(path).unwrap()
 }
 
-fn manifest(title: &str, manifest: ManifestKind) -> OriginRequest {
-    OriginRequest::Manifest {
+fn manifest(title: &str, manifest: ManifestKind) -> RequestedResource {
+    RequestedResource::Manifest {
         title: key(title),
         manifest,
         file: None,
     }
 }
 
-const SET: SegmentSet = SegmentSet {
+const SET: SegmentSetId = SegmentSetId {
     segment_ms: 6000,
     version: 0x9f,
 };
 
-fn segment(title: &str, part: SegmentAddress) -> OriginRequest {
-    OriginRequest::Segment(SegmentUrl {
+fn segment(title: &str, part: SegmentAddress) -> RequestedResource {
+    RequestedResource::Segment(SegmentUrl {
         title: key(title),
         set: SET,
         rendition: "video=1".into(),
@@ -29,14 +29,14 @@ fn segment(title: &str, part: SegmentAddress) -> OriginRequest {
 }
 
 /// Parses a URL. Clears the `file` of a manifest request, which the tests do not compare.
-fn parse_url(url: &str) -> Result<OriginRequest, RouteError> {
+fn parse_url(url: &str) -> Result<RequestedResource, RouteError> {
     let (path, query) = url
         .split_once('?')
         .map_or((url, None), |(p, q)| (p, Some(q)));
     Ok(match parse_route(path, query)? {
-        OriginRequest::Manifest {
+        RequestedResource::Manifest {
             title, manifest, ..
-        } => OriginRequest::Manifest {
+        } => RequestedResource::Manifest {
             title,
             manifest,
             file: None,
@@ -112,25 +112,23 @@ fn other_unknown_parameters_are_ignored() {
 
 #[test]
 fn manifest_urls_are_parsed() {
+    use super::RequestedResource as Resource;
     use ManifestKind::{Dash, Description, KeyFrames, Media, Multivariant};
     let video = || "video=1".to_owned();
     for (url, request) in [
-        ("/", OriginRequest::Page),
-        ("/healthz", OriginRequest::Health),
-        ("/readyz", OriginRequest::Ready),
-        ("/metrics", OriginRequest::Metrics),
-        ("/-/library.json", OriginRequest::Library),
-        ("/%68ealthz", OriginRequest::Health),
-        ("/-/a%20b.js", OriginRequest::Asset("a b.js".into())),
-        (
-            "/-/vendor/hls.js",
-            OriginRequest::Asset("vendor/hls.js".into()),
-        ),
-        ("/a.mp4", OriginRequest::File(key("a.mp4"))),
-        ("/.key", OriginRequest::Key(key(""))),
-        ("/a/b%20c.mp4/.key", OriginRequest::Key(key("a/b c.mp4"))),
-        ("/a%20b/.license", OriginRequest::License(key("a b"))),
-        ("/a/b%20c.mp4?x=1", OriginRequest::File(key("a/b c.mp4"))),
+        ("/", Resource::Page),
+        ("/healthz", Resource::Health),
+        ("/readyz", Resource::Ready),
+        ("/metrics", Resource::Metrics),
+        ("/-/library.json", Resource::Library),
+        ("/%68ealthz", Resource::Health),
+        ("/-/a%20b.js", Resource::Asset("a b.js".into())),
+        ("/-/v/hls.js", Resource::Asset("v/hls.js".into())),
+        ("/a.mp4", Resource::File(key("a.mp4"))),
+        ("/.key", Resource::Key(key(""))),
+        ("/a/b%20c.mp4/.key", Resource::Key(key("a/b c.mp4"))),
+        ("/a%20b/.license", Resource::License(key("a b"))),
+        ("/a/b%20c.mp4?x=1", Resource::File(key("a/b c.mp4"))),
         (
             "/a.mp4/.m3u8",
             manifest("a.mp4", Multivariant(HlsContainer::Cmaf)),
@@ -227,14 +225,20 @@ fn media_urls_are_parsed() {
         // Static files in a folder of pre-packaged segments.
         (
             "/ready/init.mp4",
-            OriginRequest::File(key("ready/init.mp4")),
+            RequestedResource::File(key("ready/init.mp4")),
         ),
-        ("/ready/n/1.m4s", OriginRequest::File(key("ready/n/1.m4s"))),
+        (
+            "/ready/n/1.m4s",
+            RequestedResource::File(key("ready/n/1.m4s")),
+        ),
         (
             "/ready/v-1.m3u8",
-            OriginRequest::File(key("ready/v-1.m3u8")),
+            RequestedResource::File(key("ready/v-1.m3u8")),
         ),
-        ("/hls/v=1.m3u8", OriginRequest::File(key("hls/v=1.m3u8"))),
+        (
+            "/hls/v=1.m3u8",
+            RequestedResource::File(key("hls/v=1.m3u8")),
+        ),
     ] {
         assert_eq!(parse_url(url), Ok(request), "{url}");
     }
@@ -307,7 +311,7 @@ fn a_set_has_one_spelling() {
         "6000-000000000000009F",
         "6000-+00000000000009f",
     ] {
-        assert_eq!(SegmentSet::parse_set_name(name), None, "{name}");
+        assert_eq!(SegmentSetId::parse_set_name(name), None, "{name}");
     }
 }
 
@@ -349,7 +353,7 @@ fn each_documented_form_is_a_request_of_its_kind() {
         assert_eq!(request.to_string(), url, "the URL is canonical");
         // `/cmcd` is parsed as a file, because the collector handles it before the router is
         // called.
-        let is_file = matches!(request, OriginRequest::File(_));
+        let is_file = matches!(request, RequestedResource::File(_));
         assert_eq!(is_file, ["T", "/cmcd"].contains(&form.url), "{url}");
         let fixed = ["/-/library.json", "/-/collector.json"];
         let expected = match fixed.contains(&form.url) {
@@ -360,12 +364,12 @@ fn each_documented_form_is_a_request_of_its_kind() {
         assert_eq!(matching_forms(&url), expected);
     }
     for own in [
-        OriginRequest::Page,
-        OriginRequest::Library,
-        OriginRequest::Health,
-        OriginRequest::Ready,
-        OriginRequest::Metrics,
-        OriginRequest::Asset("page.js".into()),
+        RequestedResource::Page,
+        RequestedResource::Library,
+        RequestedResource::Health,
+        RequestedResource::Ready,
+        RequestedResource::Metrics,
+        RequestedResource::Asset("page.js".into()),
     ] {
         assert!(!matching_forms(&own.to_string()).is_empty(), "{own}");
     }
@@ -381,7 +385,7 @@ fn any_manifest() -> impl Strategy<Value = ManifestKind> {
     let of_set = || {
         let name = "[a-z_]{1,8}=[0-9]{1,7}";
         (any::<(u32, u64)>(), name).prop_map(|((segment_ms, version), name)| {
-            let set = SegmentSet {
+            let set = SegmentSetId {
                 segment_ms,
                 version,
             };
@@ -436,10 +440,10 @@ proptest! {
         title in any_title(), version: u64, part in any_text_part(),
         playlist in any_text_playlist(), rendition in "text=[a-z]{2,3}(-[0-9])?",
     ) {
-        let version = TextVersion(version);
+        let version = TextVersionHash(version);
         let manifest = ManifestKind::Text(version, playlist, rendition.clone());
-        let playlist = OriginRequest::Manifest { title: title.clone(), manifest, file: None };
-        let part = OriginRequest::Text(TextUrl { title, version, rendition, part });
+        let playlist = RequestedResource::Manifest { title: title.clone(), manifest, file: None };
+        let part = RequestedResource::Text(TextUrl { title, version, rendition, part });
         for request in [playlist, part] {
             let url = request.to_string();
             prop_assert_eq!(matching_forms(&url).len(), 1, "{}", url);
@@ -454,12 +458,12 @@ proptest! {
         title in any_title(), wanted in any_manifest(), part in any_part(),
         segment_ms: u32, version: u64, rendition in "[a-z_]{1,8}=[0-9]{1,7}",
     ) {
-        let set = SegmentSet { segment_ms, version };
+        let set = SegmentSetId { segment_ms, version };
         let segment = SegmentUrl { title: title.clone(), set, rendition, part };
-        let key = OriginRequest::Key(title.clone());
-        let license = OriginRequest::License(title.clone());
-        let manifest = OriginRequest::Manifest { title, manifest: wanted, file: None };
-        for request in [manifest, OriginRequest::Segment(segment), key, license] {
+        let key = RequestedResource::Key(title.clone());
+        let license = RequestedResource::License(title.clone());
+        let manifest = RequestedResource::Manifest { title, manifest: wanted, file: None };
+        for request in [manifest, RequestedResource::Segment(segment), key, license] {
             let url = request.to_string();
             prop_assert_eq!(matching_forms(&url).len(), 1, "{}", url);
             prop_assert_eq!(parse_url(&url), Ok(request));

@@ -1,7 +1,7 @@
 //! URLs of text resources, such as `T/t-<version>/text=en/…`.
 
 use super::{
-    HlsContainer, ManifestKind, OriginRequest, RouteError, parse_decimal, parse_store_key,
+    HlsContainer, ManifestKind, RequestedResource, RouteError, parse_decimal, parse_store_key,
     parse_version,
 };
 use std::fmt;
@@ -9,7 +9,7 @@ use store::Key;
 
 /// Name of a text set, such as `t-9f86d081884c7d65`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct TextVersion(pub u64);
+pub struct TextVersionHash(pub u64);
 
 /// The URL of a text resource other than a playlist.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct TextUrl {
     /// The title.
     pub title: Key,
     /// Version of the title's text and of its segments.
-    pub version: TextVersion,
+    pub version: TextVersionHash,
     /// Name of the rendition.
     pub rendition: String,
     /// Resource within the rendition.
@@ -63,14 +63,14 @@ pub enum TextResource {
 pub(super) fn parse_text_url(
     folder: &str,
     name: &str,
-) -> Result<Option<OriginRequest>, RouteError> {
+) -> Result<Option<RequestedResource>, RouteError> {
     let (folder, is_numbered) = match folder.strip_suffix("/n") {
         Some(folder) => (folder, true),
         None => (folder, false),
     };
     let mut up = folder.rsplitn(3, '/');
     let rendition = up.next().filter(|name| name.starts_with("text="));
-    let version = up.next().and_then(TextVersion::parse_text_set_name);
+    let version = up.next().and_then(TextVersionHash::parse_text_set_name);
     let (Some(rendition), Some(version)) = (rendition, version) else {
         return Ok(None);
     };
@@ -84,12 +84,12 @@ pub(super) fn parse_text_url(
         _ => None,
     };
     Ok(Some(match playlist {
-        Some(playlist) => OriginRequest::Manifest {
+        Some(playlist) => RequestedResource::Manifest {
             title,
             manifest: ManifestKind::Text(version, playlist, rendition),
             file: None,
         },
-        None => OriginRequest::Text(TextUrl {
+        None => RequestedResource::Text(TextUrl {
             title,
             version,
             rendition,
@@ -122,15 +122,15 @@ fn parse_text_resource(name: &str, is_numbered: bool) -> Option<TextResource> {
         .or_else(|| time(".vtt").map(|time| TextResource::Vtt(time, HlsContainer::Cmaf)))
 }
 
-impl TextVersion {
-    fn parse_text_set_name(name: &str) -> Option<TextVersion> {
+impl TextVersionHash {
+    fn parse_text_set_name(name: &str) -> Option<TextVersionHash> {
         name.strip_prefix("t-")
             .and_then(parse_version)
-            .map(TextVersion)
+            .map(TextVersionHash)
     }
 }
 
-impl fmt::Display for TextVersion {
+impl fmt::Display for TextVersionHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "t-{:016x}", self.0)
     }

@@ -285,16 +285,19 @@ fn is_pattern_match(pattern: &str, text: &str) -> bool {
     };
     let ends = (1..=text.len()).filter(|end| text.is_char_boundary(*end));
     let mut ends = ends.take_while(|end| name == "asset" || !text[..*end].contains('/'));
-    ends.any(|end| is_placeholder_value(name, &text[..end]) && is_pattern_match(rest, &text[end..]))
+    ends.any(|end| {
+        is_valid_for_placeholder(name, &text[..end]) && is_pattern_match(rest, &text[end..])
+    })
 }
 
-fn is_placeholder_value(name: &str, value: &str) -> bool {
+fn is_valid_for_placeholder(name: &str, value: &str) -> bool {
     let all = |is_legal: fn(&u8) -> bool| value.as_bytes().iter().all(is_legal);
     match name {
         "time" | "number" => all(u8::is_ascii_digit),
         "version" => all(u8::is_ascii_hexdigit),
         "set" => value.split_once('-').is_some_and(|(duration, version)| {
-            is_placeholder_value("time", duration) && is_placeholder_value("version", version)
+            is_valid_for_placeholder("time", duration)
+                && is_valid_for_placeholder("version", version)
         }),
         _ => true,
     }

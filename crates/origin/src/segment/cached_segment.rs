@@ -5,7 +5,7 @@ use crate::response::responder::{ClientRequest, RepresentationHeaders};
 use crate::segment::memory_body::MemoryBody;
 use crate::send::body_parts::PlannedPart;
 use crate::send::body_source::BodySource;
-use crate::title::title_version::Title;
+use crate::title::opened_title::Title;
 use http::header::{self, HeaderValue};
 use http::{Response, StatusCode};
 use net::{Body, Error};

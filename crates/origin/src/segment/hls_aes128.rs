@@ -33,7 +33,7 @@ pub(crate) struct MasterSecret {
 }
 
 /// The encryption key of a title, and the URL of this key.
-pub(crate) struct TitleEncryption {
+pub(crate) struct TitleAes128Key {
     /// The key, which is wiped from memory when it is dropped.
     key_bytes: Zeroizing<[u8; BLOCK_BYTES]>,
     key: Arc<EncryptingKey>,
@@ -66,12 +66,12 @@ impl MasterSecret {
 
     /// Derives the title's key, which is the first half of the HMAC-SHA256 of a fixed label and the
     /// title's path.
-    pub(crate) fn derive_title_key(&self, title: &Key) -> Result<TitleEncryption, Error> {
+    pub(crate) fn derive_title_key(&self, title: &Key) -> Result<TitleAes128Key, Error> {
         let words = ["headwater aes-128\n", title.as_str()];
         let bytes = Zeroizing::new(self.derive_bytes::<BLOCK_BYTES>(&words));
         let key = UnboundCipherKey::new(&AES_128, &*bytes).and_then(EncryptingKey::cbc);
         let elsewhere = self.key_url.as_ref();
-        Ok(TitleEncryption {
+        Ok(TitleAes128Key {
             key_bytes: bytes,
             key: Arc::new(key.map_err(encryption_failed)?),
             external_key_url: elsewhere
@@ -90,9 +90,9 @@ impl MasterSecret {
     }
 }
 
-impl TitleEncryption {
+impl TitleAes128Key {
     /// Returns the key if this server provides it to players.
-    pub(crate) fn served_key(&self) -> Option<[u8; BLOCK_BYTES]> {
+    pub(crate) fn key_for_players(&self) -> Option<[u8; BLOCK_BYTES]> {
         self.external_key_url.is_none().then_some(*self.key_bytes)
     }
 
@@ -196,7 +196,7 @@ mod tests {
         Key::parse(path).unwrap_or_else(|bad| panic!("{path}: {bad}"))
     }
 
-    fn title_encryption(path: &str) -> TitleEncryption {
+    fn title_encryption(path: &str) -> TitleAes128Key {
         MasterSecret::new(&[7; 32], None)
             .derive_title_key(&title(path))
             .unwrap()
@@ -254,18 +254,18 @@ mod tests {
             .derive_title_key(&title("a"))
             .unwrap();
         let (a, b) = (title_encryption("a"), title_encryption("b"));
-        assert_ne!(a.served_key(), b.served_key());
-        assert_ne!(a.served_key(), other.served_key());
+        assert_ne!(a.key_for_players(), b.key_for_players());
+        assert_ne!(a.key_for_players(), other.key_for_players());
         assert_eq!(a.secret_version(), b.secret_version());
         assert_ne!(a.secret_version(), other.secret_version());
-        assert_eq!(a.served_key(), title_encryption("a").served_key());
+        assert_eq!(a.key_for_players(), title_encryption("a").key_for_players());
     }
 
     #[test]
     fn an_external_key_is_not_served() {
         let secret = MasterSecret::new(&[7; 32], Some("https://keys.example/{title}?v=1"));
         let title_key = secret.derive_title_key(&title("a&b=c+d/ü 1.mp4")).unwrap();
-        assert_eq!(title_key.served_key(), None);
+        assert_eq!(title_key.key_for_players(), None);
         let url = "https://keys.example/a%26b%3Dc%2Bd/%C3%BC%201.mp4?v=1";
         assert_eq!(title_key.key_url(), url);
     }

@@ -5,7 +5,7 @@ use crate::response::responder::ClientRequest;
 use crate::route::{SegmentAddress, SegmentContainer, SegmentUrl};
 use crate::segment::hls_aes128;
 use crate::send::body_source::BodySource;
-use crate::title::title_version::Title;
+use crate::title::opened_title::Title;
 use media::manifest::{SegmentFormat, hls};
 use media::presentation::{Presentation, Rendition};
 use net::Error;
@@ -61,7 +61,7 @@ impl<'a> LocatedSegment<'a> {
             }
             SegmentAddress::Init => SegmentPosition::Init,
             SegmentAddress::KeyFrame(time) => {
-                let sample = presentation.key_frame_at_time(rendition, time);
+                let sample = presentation.find_key_frame_by_time(rendition, time);
                 SegmentPosition::KeyFrame(sample.ok_or_else(error::no_such_segment)?)
             }
             SegmentAddress::At(time, form) => {

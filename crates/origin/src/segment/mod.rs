@@ -29,7 +29,7 @@ use crate::segment::locate::LocatedSegment;
 use crate::segment::plan::SegmentError;
 use crate::segment::protected_stream::SegmentSlot;
 use crate::title::catalog::Catalog;
-use crate::title::title_version::Title;
+use crate::title::opened_title::Title;
 use http::{Method, Response};
 use net::{Body, Error};
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub(crate) async fn respond_with_segment(
     (path, url): (&str, &SegmentUrl),
     request: &ClientRequest<'_>,
 ) -> Result<Response<Body>, Error> {
-    let mut title = catalog.load_title_for_segment(&url.title).await?;
+    let mut title = catalog.load_title_media(&url.title).await?;
     let mut is_reloaded = false;
     loop {
         match respond_from_title(&title, catalog, cache, (path, url), request).await {
@@ -86,13 +86,16 @@ async fn respond_from_title(
         };
     }
     // The segment is stored under the canonical spelling of its URL only.
-    let is_canonical = route::OriginRequest::Segment(url.clone()).to_string() == path;
+    let is_canonical = route::RequestedResource::Segment(url.clone()).to_string() == path;
     let slot = SegmentSlot {
         cache,
         path,
         is_canonical,
     };
-    if let Some(response) = plan.respond_early(&source, request, slot).await? {
+    if let Some(response) = plan
+        .respond_with_protected_stream(&source, request, slot)
+        .await?
+    {
         if catalog.reads_ahead() && request.method == Method::GET {
             located.read_ahead();
         }

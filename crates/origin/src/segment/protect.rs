@@ -5,9 +5,9 @@ use crate::drm::source_cipher::TrackCiphers;
 use crate::error;
 use crate::segment::media_bytes::MediaBytes;
 use crate::segment::memory_body::{MemoryBody, SegmentMemory};
-use crate::segment::transmux::{check_packed_len, run_inline_or_blocking};
+use crate::segment::transmux::{refuse_too_long_segment, run_inline_or_blocking};
 use crate::send::body_source::BodySource;
-use media::plan::{FragmentSelector, KnownSubsamples, Plan};
+use media::plan::{KnownSubsamples, Plan, SegmentOrKeyFrame};
 use media::presentation::{Presentation, Rendition};
 use media::protection::SubsampleMap;
 use net::Error;
@@ -23,7 +23,7 @@ const ENCRYPT_INLINE_BYTES_MAX: usize = 2 << 20;
 pub(crate) struct ProtectJob {
     presentation: Arc<Presentation>,
     rendition: usize,
-    fragment: FragmentSelector,
+    fragment: SegmentOrKeyFrame,
     ciphers: TrackCiphers,
 }
 
@@ -32,7 +32,7 @@ impl ProtectJob {
     pub(crate) fn new(
         presentation: Arc<Presentation>,
         rendition: usize,
-        fragment: FragmentSelector,
+        fragment: SegmentOrKeyFrame,
         ciphers: TrackCiphers,
     ) -> ProtectJob {
         ProtectJob {
@@ -61,7 +61,7 @@ impl ProtectJob {
     /// samples are encrypted.
     pub(crate) fn plan_with_subsamples(&self, map: Option<&SubsampleMap>) -> Result<Plan, Error> {
         let plan = self.plan_fragment(map)?;
-        check_len(&plan)?;
+        refuse_too_long_plan(&plan)?;
         Ok(plan)
     }
 
@@ -77,7 +77,7 @@ impl ProtectJob {
         samples: Range<u32>,
     ) -> Result<impl Iterator<Item = u32> + '_, Error> {
         let track = self.presentation.track(self.rendition()?);
-        Ok(track.samples.range(samples).map(|sample| sample.size))
+        Ok(track.samples.iter_range(samples).map(|sample| sample.size))
     }
 
     /// Encrypts samples in place. If the source is encrypted, decrypts the samples first. `payload`
@@ -103,7 +103,7 @@ impl ProtectJob {
         memory: &SegmentMemory,
     ) -> Result<(MemoryBody, Option<SubsampleMap>), Error> {
         let unmapped = self.plan_fragment(None)?;
-        let len = check_len(&unmapped)?;
+        let len = refuse_too_long_plan(&unmapped)?;
         let media = MediaBytes::open_media(source, unmapped.source_ranges).await?;
         let is_quick = len <= ENCRYPT_INLINE_BYTES_MAX && media.can_read_inline(source);
         let memory = memory.clone();
@@ -179,9 +179,9 @@ impl ProtectJob {
 }
 
 /// Returns the length of a segment, or an error if the length exceeds the limit.
-fn check_len(plan: &Plan) -> Result<usize, Error> {
+fn refuse_too_long_plan(plan: &Plan) -> Result<usize, Error> {
     let len = usize::try_from(plan.len).unwrap_or(usize::MAX);
-    check_packed_len(len, "encrypt", "configure shorter segments")
+    refuse_too_long_segment(len, "encrypt", "configure shorter segments")
 }
 
 fn from_media_error(error: media::Error) -> Error {

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use media::plan::Plan;
 use media::protection::SubsampleMap;
-use net::body::BodyCut;
+use net::body::BodyError;
 use net::{Body, Chunk, Error};
 use std::ops::Range;
 use std::sync::Arc;
@@ -109,9 +109,9 @@ impl ProtectedStream {
         let frames = stream::try_unfold((first, stream), |(first, mut stream)| async {
             let chunk = match first {
                 Some(first) => Some(first),
-                None => stream.next_chunk().await.map_err(BodyCut::new)?,
+                None => stream.next_chunk().await.map_err(BodyError::new)?,
             };
-            Ok::<_, BodyCut>(chunk.map(|chunk| (chunk, (None, stream))))
+            Ok::<_, BodyError>(chunk.map(|chunk| (chunk, (None, stream))))
         });
         Ok(Body::sized_stream(plan.len, frames))
     }

@@ -44,7 +44,7 @@ thread_local! {
 }
 
 /// A segment to be transmuxed or encrypted.
-pub(crate) struct TransmuxJob {
+pub(crate) struct HlsSegmentJob {
     input: TransmuxInput,
     /// Encryption of the segment, if any.
     encryption: Option<SegmentEncryption>,
@@ -101,14 +101,14 @@ impl SegmentSamples {
     }
 }
 
-impl TransmuxJob {
+impl HlsSegmentJob {
     /// Creates the job that transmuxes samples into a transport stream or packed audio, and
     /// encrypts them if required.
     pub(crate) fn from_samples(
         samples: SegmentSamples,
         encryption: Option<SegmentEncryption>,
-    ) -> TransmuxJob {
-        TransmuxJob {
+    ) -> HlsSegmentJob {
+        HlsSegmentJob {
             input: TransmuxInput::Samples(samples),
             encryption,
         }
@@ -118,8 +118,8 @@ impl TransmuxJob {
     pub(crate) fn from_parts(
         pieces: Vec<PlannedPart>,
         encryption: SegmentEncryption,
-    ) -> TransmuxJob {
-        TransmuxJob {
+    ) -> HlsSegmentJob {
+        HlsSegmentJob {
             input: TransmuxInput::Planned(pieces),
             encryption: Some(encryption),
         }
@@ -137,7 +137,7 @@ impl TransmuxJob {
             TransmuxInput::Planned(pieces) => {
                 let len: u64 = pieces.iter().map(PlannedPart::len).sum();
                 let len = usize::try_from(len).unwrap_or(usize::MAX);
-                let len = check_packed_len(len, "encrypt", "configure shorter segments")?;
+                let len = refuse_too_long_segment(len, "encrypt", "configure shorter segments")?;
                 let parts = build_body::read_parts(source, &pieces).await?;
                 let now = len <= PACK_INLINE_BYTES_MAX;
                 run_inline_or_blocking("encrypt", now, move || {
@@ -217,14 +217,14 @@ impl ResolvedSamples {
     /// Returns an upper bound of the packed length.
     fn packed_len_max(&self) -> Result<usize, Error> {
         let len = if self.uses_transport_stream()? {
-            self.new_ts_muxer()?.len_max()
+            self.new_ts_muxer()?.segment_len_max()
         } else {
             let bytes = self.units.units.iter().map(|unit| u64::from(unit.size));
             let frames = self.units.units.len() as u64;
             let len = ts::packed_audio_segment_len(self.codec()?, frames, bytes.sum());
             usize::try_from(len).unwrap_or(usize::MAX)
         };
-        check_packed_len(len, "transmux", "request CMAF segments")
+        refuse_too_long_segment(len, "transmux", "request CMAF segments")
     }
 
     /// Packs media that is in memory.
@@ -238,7 +238,9 @@ impl ResolvedSamples {
         let parts: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
         if self.uses_transport_stream()? {
             let mut batches = self.new_ts_muxer()?;
-            let all = batches.next_batch(u64::MAX).ok_or_else(no_such_segment)?;
+            let all = batches
+                .plan_next_batch(u64::MAX)
+                .ok_or_else(no_such_segment)?;
             return memory.allocate_and_write(padded_len(len, encryption), |out| {
                 let mut out = SegmentBuffer::new(out, encryption);
                 out.write_next(|room| {
@@ -249,8 +251,8 @@ impl ResolvedSamples {
                 out.finish_segment()
             });
         }
-        let packed =
-            ts::wrap_segment(self.codec()?, &self.units, &parts).map_err(from_media_error)?;
+        let packed = ts::mux_ts_or_packed_audio(self.codec()?, &self.units, &parts)
+            .map_err(from_media_error)?;
         let len = packed.len();
         concat_and_encrypt(&[packed.into()], len, encryption, memory)
     }
@@ -267,7 +269,7 @@ impl ResolvedSamples {
             .map_err(from_store_error)?;
         let mut batches = self.new_ts_muxer()?;
         let held = memory.allocate_and_write(padded_len(len, encryption), |out| {
-            pack_batches(&mut batches, file, SegmentBuffer::new(out, encryption))
+            mux_batches_from_file(&mut batches, file, SegmentBuffer::new(out, encryption))
         })?;
         if file.changed() {
             return Err(from_store_error(store::Error::Changed));
@@ -276,13 +278,13 @@ impl ResolvedSamples {
     }
 }
 
-fn pack_batches(
+fn mux_batches_from_file(
     batches: &mut ts::BatchedMuxer<'_>,
     file: &LocalFile,
     mut out: SegmentBuffer<'_>,
 ) -> Result<usize, Error> {
     let mut buffer = BATCH_BUFFER.take();
-    while let Some(batch) = batches.next_batch(BATCH_BYTES) {
+    while let Some(batch) = batches.plan_next_batch(BATCH_BYTES) {
         let bytes = read_ranges(file, &batch.source_ranges, &mut buffer)?;
         out.write_next(|room| {
             batches
@@ -367,7 +369,11 @@ fn padded_len(len: usize, encryption: Option<&SegmentEncryption>) -> usize {
 }
 
 /// Returns the length, or an error if the length exceeds the limit.
-pub(crate) fn check_packed_len(len: usize, wrong: &str, remedy: &str) -> Result<usize, Error> {
+pub(crate) fn refuse_too_long_segment(
+    len: usize,
+    wrong: &str,
+    remedy: &str,
+) -> Result<usize, Error> {
     if len > PACKED_BYTES_MAX {
         let what =
             format!("cannot {wrong} a segment of {len} bytes, over {PACKED_BYTES_MAX}; {remedy}");

@@ -3,10 +3,10 @@
 
 use super::body_parts::PlannedPart;
 use super::body_source::BodySource;
-use super::build_body::build_for_object;
+use super::build_body::build_single_object_body;
 use futures_util::stream;
 use net::Body;
-use net::body::BodyCut;
+use net::body::BodyError;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use store::{Error, Object};
@@ -19,7 +19,10 @@ struct SingleObjectParts {
 }
 
 /// Builds a body. The first bytes are available when this function returns.
-pub(super) async fn build_body(source: BodySource, pieces: &[PlannedPart]) -> Result<Body, Error> {
+pub(super) async fn build_concatenated_body(
+    source: BodySource,
+    pieces: &[PlannedPart],
+) -> Result<Body, Error> {
     let len = pieces.iter().map(PlannedPart::len).sum();
     let objects: Vec<Arc<Object>> = std::iter::once(&source.object)
         .chain(&*source.following_objects)
@@ -36,10 +39,10 @@ pub(super) async fn build_body(source: BodySource, pieces: &[PlannedPart]) -> Re
         while let Some(body) = &mut now {
             match body.next_chunk().await.transpose()? {
                 Some(chunk) => return Ok(Some((chunk, (now, run_stream)))),
-                None => now = run_stream.next_body().await.map_err(BodyCut::new)?,
+                None => now = run_stream.next_body().await.map_err(BodyError::new)?,
             }
         }
-        Ok::<_, BodyCut>(None)
+        Ok::<_, BodyError>(None)
     });
     Ok(Body::sized_stream(len, frames))
 }
@@ -61,7 +64,9 @@ impl ConcatenatedStream {
             following_objects: Arc::new([]),
             ..self.source.clone()
         };
-        build_for_object(source, run.pieces.into()).await.map(Some)
+        build_single_object_body(source, run.pieces.into())
+            .await
+            .map(Some)
     }
 }
 

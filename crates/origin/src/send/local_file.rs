@@ -4,7 +4,7 @@
 use super::body_parts::{PlannedPart, cut_parts, file_ranges, merge_read_bytes};
 use bytes::Bytes;
 use futures_util::stream;
-use net::body::BodyCut;
+use net::body::BodyError;
 use net::{Body, BodyFile, Chunk};
 use std::sync::Arc;
 use store::{LocalFile, RequestReason};
@@ -43,7 +43,7 @@ const READ_NOW_BYTES_MAX: u64 = 1 << 20;
 
 /// Builds a body. The first frame is available when this function returns, so that an earlier error
 /// can still determine the response status.
-pub(super) async fn build_body(
+pub(super) async fn build_local_file_body(
     mut source: LocalSource,
     pieces: Arc<[PlannedPart]>,
 ) -> Result<Body, store::Error> {
@@ -64,8 +64,8 @@ pub(super) async fn build_body(
         }
         let next = frame_end(at, len);
         let frame = cut_parts(&pieces, &(at..next));
-        let chunk = source.to_chunk(&frame).await.map_err(BodyCut::new)?;
-        Ok::<_, BodyCut>(Some((chunk, (None, source, pieces, next))))
+        let chunk = source.to_chunk(&frame).await.map_err(BodyError::new)?;
+        Ok::<_, BodyError>(Some((chunk, (None, source, pieces, next))))
     });
     Ok(Body::sized_stream(len, frames))
 }
@@ -201,7 +201,7 @@ mod tests {
                 PlannedPart::FileRange(77..77 + len),
             ];
             let sent = run(async {
-                let body = build_body(source, pieces.into()).await.unwrap();
+                let body = build_local_file_body(source, pieces.into()).await.unwrap();
                 assert_eq!(body.len(), len + 4);
                 body.collect().await.unwrap().to_bytes()
             });
@@ -221,7 +221,7 @@ mod tests {
         };
         let pieces = vec![PlannedPart::FileRange(0..bytes.len() as u64)];
         let sent = run(async {
-            let mut body = build_body(source, pieces.into()).await.unwrap();
+            let mut body = build_local_file_body(source, pieces.into()).await.unwrap();
             assert!(body.frame().await.unwrap().is_ok());
             let changed = std::fs::File::options()
                 .write(true)

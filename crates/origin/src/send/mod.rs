@@ -5,7 +5,7 @@ pub(crate) mod body_source;
 pub(crate) mod build_body;
 mod concatenated;
 mod local_file;
+mod piped_remote_body;
 mod remote_object;
-mod spliced_body;
 
 pub(crate) use remote_object::PartStream;

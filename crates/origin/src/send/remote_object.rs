@@ -4,7 +4,7 @@ use super::body_parts::{PlannedPart, file_ranges};
 use super::body_source::BodySource;
 use bytes::Bytes;
 use futures_util::{FutureExt, stream};
-use net::body::BodyCut;
+use net::body::BodyError;
 use net::{Body, Chunk};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -25,7 +25,7 @@ pub(crate) struct PartStream {
 }
 
 /// Builds a body. The first bytes are available when this function returns.
-pub(super) async fn build_body(
+pub(super) async fn build_remote_object_body(
     object: &Arc<RemoteObject>,
     pieces: &[PlannedPart],
     source: &BodySource,
@@ -48,9 +48,9 @@ pub(super) async fn build_body(
         |(first, mut stream_state)| async {
             let frame = match first {
                 Some(first) => Some(first),
-                None => stream_state.next_chunk().await.map_err(BodyCut::new)?,
+                None => stream_state.next_chunk().await.map_err(BodyError::new)?,
             };
-            Ok::<_, BodyCut>(frame.map(|chunk| (chunk, (None, stream_state))))
+            Ok::<_, BodyError>(frame.map(|chunk| (chunk, (None, stream_state))))
         },
     );
     Ok(Body::sized_stream(len, frames))

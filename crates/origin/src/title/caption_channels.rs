@@ -33,7 +33,7 @@ pub(crate) fn find_captions(object: &Object, index: &Index) -> Option<Vec<Captio
     } else {
         0
     };
-    for joined in join_close_ranges(key_frame_ranges(track), gap, u64::MAX) {
+    for joined in join_close_ranges(caption_search_ranges(track), gap, u64::MAX) {
         let bytes = object.read(joined.span.clone(), RequestReason::Text).ok()?;
         let frames = joined.split_members(&bytes);
         found.extend(frames.flat_map(|frame| find_caption_channels(&track.codec, frame)));
@@ -57,7 +57,7 @@ fn video_track_with_readable_sei(index: &Index) -> Option<&Track> {
 }
 
 /// Returns the byte ranges from which the searched key frames are read.
-fn key_frame_ranges(track: &Track) -> impl Iterator<Item = Range<u64>> {
+fn caption_search_ranges(track: &Track) -> impl Iterator<Item = Range<u64>> {
     let samples = &track.samples;
     let spacing = KEY_FRAME_SPACING_S * u64::from(track.timescale);
     let keys = std::iter::successors(samples.first_sync_from(0), move |key| {

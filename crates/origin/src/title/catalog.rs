@@ -4,9 +4,9 @@
 use crate::error;
 use crate::title::file_names;
 use crate::title::index_cache::IndexCache;
+use crate::title::opened_title::{LibraryPackagingRules, Title, TitlePartsToLoad};
 use crate::title::stores::MediaStores;
 use crate::title::title_draft::TitleDraft;
-use crate::title::title_version::{LibraryPackagingRules, Title, TitlePartsToLoad};
 use net::Error;
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
@@ -48,7 +48,7 @@ fn log_left_out_parts(title: &Title) {
 
 /// The kind of request for which a title is built.
 #[derive(Debug, Clone, Copy)]
-enum IndexPurpose {
+enum TitleBuildPurpose {
     /// Requests for manifests and all other resources except segments. The title must contain the
     /// captions, because manifests announce them.
     Manifests,
@@ -187,7 +187,7 @@ impl Catalog {
     /// time.
     pub(crate) async fn load_title(self: &Arc<Catalog>, key: &Key) -> Result<Arc<Title>, Error> {
         if !self.is_caching {
-            let build = self.build_uncached(key, IndexPurpose::Manifests);
+            let build = self.build_uncached(key, TitleBuildPurpose::Manifests);
             return Box::pin(trace::in_span("index", build)).await.map(Arc::new);
         }
         if let Some(entry) = self.entries.get(key)
@@ -201,14 +201,14 @@ impl Catalog {
     /// Returns the current title of a path for a segment request. If titles are not cached, the
     /// title is built without text and captions. Segments do not need text or captions, and finding
     /// captions reads media.
-    pub(crate) async fn load_title_for_segment(
+    pub(crate) async fn load_title_media(
         self: &Arc<Catalog>,
         key: &Key,
     ) -> Result<Arc<Title>, Error> {
         if self.is_caching {
             return self.load_title(key).await;
         }
-        let build = self.build_uncached(key, IndexPurpose::Segments);
+        let build = self.build_uncached(key, TitleBuildPurpose::Segments);
         Box::pin(trace::in_span("index", build)).await.map(Arc::new)
     }
 
@@ -337,7 +337,7 @@ impl Catalog {
                 Ok(_permit) => catalog.has_same_keys(&title),
                 Err(_) => true,
             };
-            title.has_same_files(&catalog.stores) && has_same_keys()
+            title.has_unchanged_files(&catalog.stores) && has_same_keys()
         };
         let checked = tokio::task::spawn_blocking(check);
         checked.await.unwrap_or(false)
@@ -348,7 +348,7 @@ impl Catalog {
         match (&self.packaging_rules.drm, &title.drm) {
             (Some(library), Some(drm)) => {
                 let policy = library.policy_of(&title.key);
-                policy.is_some_and(|policy| policy.has_same_keys(&title.key, drm))
+                policy.is_some_and(|policy| policy.is_title_drm_current(&title.key, drm))
             }
             _ => true,
         }
@@ -380,10 +380,10 @@ impl Catalog {
     }
 
     async fn build_entry(self: &Arc<Catalog>, key: &Key) -> CatalogEntry {
-        let outcome = self.build_uncached(key, IndexPurpose::Manifests).await;
+        let outcome = self.build_uncached(key, TitleBuildPurpose::Manifests).await;
         match &outcome {
             Err(error) => {
-                let cause = error.cause();
+                let cause = error.operator_message();
                 tracing::warn!(title = key.as_str(), status = %error.status, cause, "cannot serve title");
             }
             Ok(title) => log_left_out_parts(title),
@@ -399,7 +399,7 @@ impl Catalog {
     async fn build_uncached(
         self: &Arc<Catalog>,
         key: &Key,
-        purpose: IndexPurpose,
+        purpose: TitleBuildPurpose,
     ) -> Result<Title, Error> {
         let built = self.build_in_steps(key, purpose).await;
         // A missing file is not counted as a build.
@@ -414,7 +414,7 @@ impl Catalog {
     async fn build_in_steps(
         self: &Arc<Catalog>,
         key: &Key,
-        purpose: IndexPurpose,
+        purpose: TitleBuildPurpose,
     ) -> Result<Title, Error> {
         // This permit limits the number of drafts in memory. Build permits are acquired later, so
         // that a task never waits for this permit while it holds a build permit.
@@ -422,12 +422,12 @@ impl Catalog {
         let path = key.clone();
         let open = move |catalog: &Catalog| {
             let indexes = match purpose {
-                IndexPurpose::Manifests => &catalog.index_cache,
-                IndexPurpose::Segments => &catalog.segment_indexes,
+                TitleBuildPurpose::Manifests => &catalog.index_cache,
+                TitleBuildPurpose::Segments => &catalog.segment_indexes,
             };
             let content = match purpose {
-                IndexPurpose::Manifests => TitlePartsToLoad::MediaAndText,
-                IndexPurpose::Segments => TitlePartsToLoad::Media,
+                TitleBuildPurpose::Manifests => TitlePartsToLoad::MediaAndText,
+                TitleBuildPurpose::Segments => TitlePartsToLoad::Media,
             };
             let rules = &catalog.packaging_rules;
             TitleDraft::open_draft(&catalog.stores, indexes, &path, (rules, content))

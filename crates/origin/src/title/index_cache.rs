@@ -74,7 +74,10 @@ impl IndexCache {
         place: &FileLocation,
         object: &Object,
     ) -> Result<IndexedFile, Error> {
-        let (name, version) = (stores.unique_name(place), version_bytes(object.version()));
+        let (name, version) = (
+            stores.global_file_name(place),
+            version_bytes(object.version()),
+        );
         if let Some(disk) = &self.disk
             && let Some(bytes) = disk.get(&name, &version)
         {

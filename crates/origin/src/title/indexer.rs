@@ -111,7 +111,7 @@ fn feed_while_receiving(
     of_media: impl Fn(media::Error) -> Error,
 ) -> Result<(), Error> {
     let mut fed = Ok(());
-    let outcome = object.read_in_parts(range, RequestReason::Index, |at, bytes| {
+    let outcome = object.stream_range(range, RequestReason::Index, |at, bytes| {
         let end = at + bytes.len() as u64;
         let Some(need) = indexer.needed_range() else {
             return ControlFlow::Break(());

@@ -107,7 +107,10 @@ impl LeftOutPart {
     }
 
     /// Describes a text file that cannot be opened although a server manifest names it.
-    pub(crate) fn from_named_text(place: &FileLocation, error: &net::Error) -> LeftOutPart {
+    pub(crate) fn from_manifest_text_error(
+        place: &FileLocation,
+        error: &net::Error,
+    ) -> LeftOutPart {
         let name = place.key.name().to_owned();
         tracing::warn!(name, %error, "cannot read text");
         let unread = error.status.is_server_error();

@@ -11,7 +11,7 @@ use store::{BadKey, Key};
 
 /// A URL prefix that the settings allow for absolute references.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UrlPrefix(HttpUrl);
+pub struct AllowedUrlPrefix(HttpUrl);
 
 /// A parsed and normalized http(s) URL. Different spellings of the same address are equal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,9 +58,9 @@ pub enum ReferenceError {
 pub fn resolve_reference(
     holder: &Key,
     name: &str,
-    prefixes: &[UrlPrefix],
+    prefixes: &[AllowedUrlPrefix],
 ) -> Result<ReferenceTarget, ReferenceError> {
-    if find_scheme(name).is_some() || name.starts_with("//") {
+    if find_url_scheme(name).is_some() || name.starts_with("//") {
         let url = HttpUrl::parse_url(name)?;
         let below = prefixes.iter().enumerate().find_map(|(n, prefix)| {
             let rest = prefix.path_below_prefix(&url)?;
@@ -130,7 +130,7 @@ fn file_key(path: &[String]) -> Result<Key, ReferenceError> {
 }
 
 /// Returns the scheme of a reference (RFC 3986, section 3.1), if the reference has a scheme.
-fn find_scheme(name: &str) -> Option<&str> {
+fn find_url_scheme(name: &str) -> Option<&str> {
     let (scheme, _) = name.split_once(':')?;
     let first = scheme.starts_with(|c: char| c.is_ascii_alphabetic());
     let legal = |b: u8| b.is_ascii_alphanumeric() || b"+-.".contains(&b);
@@ -139,7 +139,7 @@ fn find_scheme(name: &str) -> Option<&str> {
 
 impl HttpUrl {
     fn parse_url(text: &str) -> Result<HttpUrl, ReferenceError> {
-        let known = find_scheme(text).unwrap_or_default();
+        let known = find_url_scheme(text).unwrap_or_default();
         let (scheme, port) = match () {
             () if known.eq_ignore_ascii_case("http") => ("http", ":80"),
             () if known.eq_ignore_ascii_case("https") => ("https", ":443"),
@@ -167,19 +167,19 @@ impl HttpUrl {
     }
 }
 
-impl UrlPrefix {
+impl AllowedUrlPrefix {
     /// Parses a URL prefix such as `https://media.example.com/films/`. The last slash is optional.
     ///
     /// # Errors
     /// [`ReferenceError`] if `text` is not an http(s) URL that consists only of a host and a path.
-    pub fn parse_prefix(text: &str) -> Result<UrlPrefix, ReferenceError> {
+    pub fn parse_prefix(text: &str) -> Result<AllowedUrlPrefix, ReferenceError> {
         let mut url = HttpUrl::parse_url(text)?;
         while url.path.last().is_some_and(String::is_empty) {
             url.path.pop();
         }
         match url.path.iter().any(String::is_empty) {
             true => Err(ReferenceError::Key(BadKey::Empty)),
-            false => Ok(UrlPrefix(url)),
+            false => Ok(AllowedUrlPrefix(url)),
         }
     }
 
@@ -231,9 +231,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn allowed_prefixes() -> Vec<UrlPrefix> {
+    fn allowed_prefixes() -> Vec<AllowedUrlPrefix> {
         ["https://media.example.com/films/", "http://[::1]:8080"]
-            .map(|text| UrlPrefix::parse_prefix(text).unwrap())
+            .map(|text| AllowedUrlPrefix::parse_prefix(text).unwrap())
             .into()
     }
 

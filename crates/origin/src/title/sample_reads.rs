@@ -107,12 +107,12 @@ fn take_next_read<'a>(
 }
 
 /// The position of a read among all reads, and the samples of the read.
-type PositionedSamples = (usize, Vec<Vec<u8>>);
+type NumberedReadResult = (usize, Vec<Vec<u8>>);
 
 fn read_in_parallel(
     threads: usize,
-    read_some: impl Fn() -> Result<Vec<PositionedSamples>, FailedRead> + Sync,
-) -> Result<Vec<PositionedSamples>, FailedRead> {
+    read_some: impl Fn() -> Result<Vec<NumberedReadResult>, FailedRead> + Sync,
+) -> Result<Vec<NumberedReadResult>, FailedRead> {
     let read_some = &read_some;
     std::thread::scope(|scope| {
         let spawn = |_| scope.spawn(trace::bind_trace_blocking(read_some));

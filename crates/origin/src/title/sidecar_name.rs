@@ -16,7 +16,7 @@ pub(crate) struct SidecarName {
 pub(crate) const TEXT_SUFFIXES: [&str; 5] = ["vtt", "srt", "ttml", "dfxp", "imsc"];
 
 /// Returns the suffix of a text file in lower case; `None` for other files.
-pub(crate) fn text_extension(name: &str) -> Option<&'static str> {
+pub(crate) fn recognized_text_suffix(name: &str) -> Option<&'static str> {
     let (_, suffix) = name.rsplit_once('.')?;
     TEXT_SUFFIXES
         .into_iter()
@@ -38,19 +38,19 @@ pub(crate) fn parse_sidecar_name(name: &str, stems: &[&str]) -> SidecarName {
         (rest.is_empty() || rest.starts_with('.')).then_some(rest)
     });
     match matching.min_by_key(|rest| rest.len()) {
-        Some(rest) => parse_words(rest.split('.').filter(|word| !word.is_empty())),
+        Some(rest) => parse_sidecar_words(rest.split('.').filter(|word| !word.is_empty())),
         None => {
             let mut words = name.split('.').filter(|word| !word.is_empty()).peekable();
             while words
                 .next_if(|word| parse_language(word).is_none())
                 .is_some()
             {}
-            parse_words(words)
+            parse_sidecar_words(words)
         }
     }
 }
 
-fn parse_words<'a>(words: impl Iterator<Item = &'a str>) -> SidecarName {
+fn parse_sidecar_words<'a>(words: impl Iterator<Item = &'a str>) -> SidecarName {
     let mut parsed = SidecarName {
         language: "und".to_owned(),
         ..SidecarName::default()

@@ -101,7 +101,7 @@ impl SourceOpener<'_> {
         };
         let (media, text): (Vec<_>, Vec<_>) = files.into_iter().partition(shown);
         let wrong = |named: &FileLocation, e: &store::Error| {
-            error::from_referenced_file(&place.key, &named.key, e)
+            error::from_referenced_file_error(&place.key, &named.key, e)
         };
         let listed = |files: Vec<(FileLocation, Vec<SmilTrack>)>| {
             let files = files.into_iter();
@@ -114,7 +114,7 @@ impl SourceOpener<'_> {
         for file in listed(text) {
             let place = file.0.clone();
             if let Err(error) = self.add_media_files(&[file], &wrong) {
-                let part = LeftOutPart::from_named_text(&place, &error);
+                let part = LeftOutPart::from_manifest_text_error(&place, &error);
                 self.sources.left_out.push(part);
             }
         }
@@ -129,7 +129,9 @@ impl SourceOpener<'_> {
         files: &[(FileLocation, Option<Vec<SmilTrack>>)],
         wrong: &(dyn Fn(&FileLocation, &store::Error) -> Error + Sync),
     ) -> Result<(), Error> {
-        let remote = files.iter().any(|(place, _)| self.stores.is_remote(place));
+        let remote = files
+            .iter()
+            .any(|(place, _)| self.stores.is_remote_file(place));
         for files in files.chunks(if remote { FILES_AT_ONCE } else { 1 }) {
             let new: Vec<_> = files
                 .iter()
@@ -203,7 +205,8 @@ impl SourceOpener<'_> {
                         ),
                         None => self.stores.open_file(&place),
                     };
-                    let of_named = |e| error::from_referenced_file(&holder.key, &place.key, &e);
+                    let of_named =
+                        |e| error::from_referenced_file_error(&holder.key, &place.key, &e);
                     (place.clone(), Arc::new(object.map_err(of_named)?))
                 }
             };
@@ -250,7 +253,7 @@ impl SourceOpener<'_> {
             return Err(error::too_many_files(&place.key));
         }
         if let Some(listed_tracks) = listed_tracks {
-            select_tracks(&mut index, listed_tracks);
+            select_manifest_tracks(&mut index, listed_tracks);
         }
         self.sources.media.push((place, object, Arc::new(index)));
         Ok(())
@@ -282,13 +285,13 @@ fn resolve_reference(
     name: &str,
 ) -> Result<FileLocation, Error> {
     let place = stores.resolve_reference(holder, name);
-    place.map_err(|bad| error::from_reference(&holder.key, name, &bad))
+    place.map_err(|bad| error::from_reference_error(&holder.key, name, &bad))
 }
 
 /// Keeps only the tracks that a server manifest lists. Tracks are matched by track number if any
 /// number matches, otherwise by kind. If the file declares no language for a track, sets the
 /// language that the manifest declares.
-fn select_tracks(index: &mut Index, listed_tracks: &[SmilTrack]) {
+fn select_manifest_tracks(index: &mut Index, listed_tracks: &[SmilTrack]) {
     let before = index.tracks.len();
     let set_languages = retain_listed_tracks(&mut index.tracks, listed_tracks);
     // The fingerprint need not cover the languages of text tracks, because text has a separate

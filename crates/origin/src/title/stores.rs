@@ -2,7 +2,7 @@
 //! manifests and index MP4s may refer.
 
 use crate::title::file_names::is_likely_index_mp4;
-use crate::title::references::{self, ReferenceTarget, UrlPrefix};
+use crate::title::references::{self, AllowedUrlPrefix, ReferenceTarget};
 use std::sync::Arc;
 use store::{Error, Key, Object, ObjectVersion, RequestReason, Store};
 
@@ -11,7 +11,7 @@ pub(crate) struct MediaStores {
     /// The first store is the library.
     stores: Vec<Arc<Store>>,
     /// URL prefixes of the stores after the library, in the same order.
-    prefixes: Vec<UrlPrefix>,
+    prefixes: Vec<AllowedUrlPrefix>,
 }
 
 /// Location of a file: a store and a key.
@@ -53,7 +53,10 @@ pub(crate) fn open_in_store(
 impl MediaStores {
     /// Creates the set of stores from the library and from the allowed URL prefixes with their
     /// stores.
-    pub(crate) fn new(library: Arc<Store>, elsewhere: Vec<(UrlPrefix, Arc<Store>)>) -> MediaStores {
+    pub(crate) fn new(
+        library: Arc<Store>,
+        elsewhere: Vec<(AllowedUrlPrefix, Arc<Store>)>,
+    ) -> MediaStores {
         let (prefixes, others): (Vec<_>, Vec<_>) = elsewhere.into_iter().unzip();
         let stores = std::iter::once(library).chain(others).collect();
         MediaStores { stores, prefixes }
@@ -95,7 +98,7 @@ impl MediaStores {
     /// # Errors
     /// The errors of [`Store::open`].
     pub(crate) fn open_file(&self, place: &FileLocation) -> Result<Object, Error> {
-        open_in_store(self.find_store(place)?, &place.key, RequestReason::Index)
+        open_in_store(self.store_of_file(place)?, &place.key, RequestReason::Index)
     }
 
     /// Opens a server manifest. Blocks.
@@ -103,7 +106,7 @@ impl MediaStores {
     /// # Errors
     /// The errors of [`Store::open`].
     pub(crate) fn open_server_manifest(&self, place: &FileLocation) -> Result<Object, Error> {
-        self.find_store(place)?
+        self.store_of_file(place)?
             .open_for(&place.key, RequestReason::Manifest)
     }
 
@@ -116,13 +119,13 @@ impl MediaStores {
         place: &FileLocation,
         version: ObjectVersion,
     ) -> Result<Object, Error> {
-        self.find_store(place)?
+        self.store_of_file(place)?
             .open_declared_version(&place.key, version)
     }
 
     /// Returns whether a file is read over a network.
-    pub(crate) fn is_remote(&self, place: &FileLocation) -> bool {
-        self.find_store(place).is_ok_and(Store::is_remote)
+    pub(crate) fn is_remote_file(&self, place: &FileLocation) -> bool {
+        self.store_of_file(place).is_ok_and(Store::is_remote)
     }
 
     /// Returns the current version of a file. Blocks.
@@ -130,16 +133,16 @@ impl MediaStores {
     /// # Errors
     /// The errors of [`Store::look_up`].
     pub(crate) fn stat(&self, place: &FileLocation) -> Result<Option<ObjectVersion>, Error> {
-        self.find_store(place)?.look_up(&place.key)
+        self.store_of_file(place)?.look_up(&place.key)
     }
 
     /// Returns a name of the file that is unique across libraries and processes.
-    pub(crate) fn unique_name(&self, place: &FileLocation) -> String {
-        let store = self.find_store(place).map(Store::location);
+    pub(crate) fn global_file_name(&self, place: &FileLocation) -> String {
+        let store = self.store_of_file(place).map(Store::location);
         format!("{}/{}", store.unwrap_or_default(), place.key)
     }
 
-    fn find_store(&self, place: &FileLocation) -> Result<&Store, Error> {
+    fn store_of_file(&self, place: &FileLocation) -> Result<&Store, Error> {
         let store = self.stores.get(place.store_index);
         store.map(|store| &**store).ok_or(Error::NotFound)
     }

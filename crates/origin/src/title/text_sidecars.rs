@@ -3,7 +3,7 @@
 
 use crate::title::file_names::{INDEX_STEM_SUFFIX, display_name_of};
 use crate::title::left_out::{LeftOutPart, UnreadTextLocation, read_text_file};
-use crate::title::sidecar_name::{parse_sidecar_name, text_extension};
+use crate::title::sidecar_name::{parse_sidecar_name, recognized_text_suffix};
 use media::text::{
     CueList, CueProblem, TEXT_BYTES_MAX, TextRendition, decode_text, parse_srt, parse_ttml,
     parse_vtt,
@@ -52,7 +52,7 @@ pub(crate) fn select_text_files(
 ) -> TextSidecarFiles {
     let text = entries
         .into_iter()
-        .filter(|entry| text_extension(&entry.name).is_some());
+        .filter(|entry| recognized_text_suffix(&entry.name).is_some());
     let mut files = text.filter_map(|entry| Some((folder.child(&entry.name).ok()?, entry.file?)));
     TextSidecarFiles {
         read: files.by_ref().take(SIDECARS_MAX).collect(),
@@ -143,7 +143,7 @@ fn parse_cues(
     problems: &mut Vec<CueProblem>,
 ) -> CueList {
     let text = decode_text(bytes, problems);
-    match text_extension(name) {
+    match recognized_text_suffix(name) {
         Some("srt") => parse_srt(&text, problems),
         Some("vtt") => parse_vtt(&text, problems),
         _ => parse_ttml(&text, film_end_ms, problems),

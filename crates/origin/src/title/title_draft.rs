@@ -3,19 +3,19 @@
 //! second step waits for a key server. The caller can therefore run the second step without the
 //! resources that the other steps need.
 
-use crate::drm::title_drm::LoadedKeys;
+use crate::drm::title_drm::TitleAndSourceKeys;
 use crate::drm::{LibraryDrm, TitleDrm};
 use crate::error;
 use crate::response::compressible_text::ManifestTexts;
-use crate::segment::hls_aes128::TitleEncryption;
+use crate::segment::hls_aes128::TitleAes128Key;
 use crate::title::caption_channels::captions_of_title;
 use crate::title::embedded_text::read_embedded_text;
 use crate::title::index_cache::IndexCache;
 use crate::title::left_out::{LeftOutPart, list_left_out_tracks, list_unsupported_sidecars};
+use crate::title::opened_title::{LibraryPackagingRules, Title, TitleFile, TitlePartsToLoad};
 use crate::title::progressive_layout::ProgressiveSlot;
 use crate::title::stores::{FileLocation, MediaStores};
 use crate::title::title_files::{TitleFiles, open_title};
-use crate::title::title_version::{LibraryPackagingRules, Title, TitleFile, TitlePartsToLoad};
 use media::index::Index;
 use media::presentation::{PackagingRules, Presentation};
 use media::text::{TextRendition, TextSet};
@@ -33,7 +33,7 @@ pub(crate) struct TitleDraft {
     content: TitlePartsToLoad,
     naming_files: Vec<(FileLocation, ObjectVersion)>,
     left_out: Vec<LeftOutPart>,
-    encryption: Option<TitleEncryption>,
+    encryption: Option<TitleAes128Key>,
     /// The presentation with HLS segments, which is not protected yet.
     hls: Presentation,
 }
@@ -51,17 +51,17 @@ impl TitleDraft {
             .map(|secret| secret.derive_title_key(key))
             .transpose()?;
         let (title_files, sources) = open_title(stores, index_cache, key, content)?;
-        check_media_policies(rules, key, &sources.media)?;
+        refuse_protected_media(rules, key, &sources.media)?;
         let (mut files, mut indexes) = (Vec::new(), Vec::new());
         for (location, object, index) in sources.media {
             files.push(TitleFile { location, object });
             indexes.push(index);
         }
         let version = encryption.as_ref();
-        let version = version.map_or(0, TitleEncryption::secret_version);
+        let version = version.map_or(0, TitleAes128Key::secret_version);
         let length_ms = rules.segment_durations.hls_ms;
         let hls = build_presentation((key, version), indexes, (rules, length_ms))?;
-        check_source_protection(rules, key, &hls)?;
+        refuse_double_encryption(rules, key, &hls)?;
         Ok(TitleDraft {
             key: key.clone(),
             files,
@@ -76,7 +76,10 @@ impl TitleDraft {
 
     /// Loads the keys of the title. Returns `None` if the rules do not protect the title. Blocks
     /// until the key server has responded.
-    pub(crate) fn load_keys(&self, drm: Option<&LibraryDrm>) -> Result<Option<LoadedKeys>, Error> {
+    pub(crate) fn load_keys(
+        &self,
+        drm: Option<&LibraryDrm>,
+    ) -> Result<Option<TitleAndSourceKeys>, Error> {
         let policy = drm.and_then(|drm| drm.policy_of(&self.key));
         let load = policy.map(|policy| policy.load_keys(&self.key, &self.hls));
         load.transpose()
@@ -87,7 +90,7 @@ impl TitleDraft {
         mut self,
         stores: &MediaStores,
         rules: &LibraryPackagingRules,
-        keys: Option<&LoadedKeys>,
+        keys: Option<&TitleAndSourceKeys>,
     ) -> Result<Title, Error> {
         let durations = rules.segment_durations;
         // With AES-128, the segment number is the IV, and an IV may be used only once. DASH
@@ -125,7 +128,7 @@ impl TitleDraft {
     fn build_dash_presentation(
         &self,
         rules: &LibraryPackagingRules,
-        keys: Option<&LoadedKeys>,
+        keys: Option<&TitleAndSourceKeys>,
     ) -> Result<Presentation, Error> {
         let indexes = self.hls.files.clone();
         let length_ms = rules.segment_durations.dash_ms;
@@ -157,7 +160,7 @@ impl TitleDraft {
         let left_out = &mut self.left_out;
         let beside = self
             .title_files
-            .read_text(store, &self.key, film_end_ms, left_out);
+            .read_text_renditions(store, &self.key, film_end_ms, left_out);
         text.extend(beside);
         text
     }
@@ -185,7 +188,7 @@ fn build_presentation(
 /// Both presentations of a title get the same keys and IVs.
 fn protect_presentation(
     rules: &LibraryPackagingRules,
-    (key, keys): (&Key, Option<&LoadedKeys>),
+    (key, keys): (&Key, Option<&TitleAndSourceKeys>),
     presentation: &mut Presentation,
 ) -> Result<Option<TitleDrm>, Error> {
     let policy = rules.drm.as_ref().and_then(|drm| drm.policy_of(key));
@@ -203,7 +206,7 @@ fn protect_presentation(
 }
 
 /// Returns an error if AES-128 encryption is configured and the source is already encrypted.
-fn check_source_protection(
+fn refuse_double_encryption(
     rules: &LibraryPackagingRules,
     key: &Key,
     presentation: &Presentation,
@@ -228,7 +231,7 @@ fn latest_modification(
 }
 
 /// Returns an error if an unprotected title refers to protected media of the library.
-fn check_media_policies(
+fn refuse_protected_media(
     rules: &LibraryPackagingRules,
     key: &Key,
     media: &[(FileLocation, Arc<Object>, Arc<Index>)],
@@ -236,7 +239,7 @@ fn check_media_policies(
     match &rules.drm {
         Some(drm) if drm.policy_of(key).is_none() => {
             let places = media.iter().map(|(place, ..)| place);
-            drm.refuse_protected_files(key, places.filter_map(FileLocation::library_key))
+            drm.refuse_files_under_policy(key, places.filter_map(FileLocation::library_key))
         }
         _ => Ok(()),
     }

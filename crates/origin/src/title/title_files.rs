@@ -4,10 +4,10 @@ use crate::error;
 use crate::title::file_names::{FILES_MAX, is_media, is_server_manifest};
 use crate::title::index_cache::IndexCache;
 use crate::title::left_out::LeftOutPart;
+use crate::title::opened_title::TitlePartsToLoad;
 use crate::title::sources::TitleSources;
 use crate::title::stores::{FileLocation, MediaStores};
 use crate::title::text_sidecars::{self, TextSidecarFiles};
-use crate::title::title_version::TitlePartsToLoad;
 use http::StatusCode;
 use media::text::TextRendition;
 use net::Error;
@@ -24,7 +24,7 @@ pub(crate) struct TitleFiles {
 impl TitleFiles {
     /// Finds the media of a title. If the path leads to a folder, also finds the text files in the
     /// folder. Blocks.
-    pub(crate) fn find_media(store: &Store, title: &Key) -> Result<TitleFiles, Error> {
+    pub(crate) fn list_media(store: &Store, title: &Key) -> Result<TitleFiles, Error> {
         let entries = match list_remote_folder(store, title) {
             Some(entries) => entries,
             None => match store.look_up(title).map_err(|e| error::from_store(&e))? {
@@ -61,7 +61,7 @@ impl TitleFiles {
         title: &Key,
         known_text: &TitleFiles,
     ) -> Result<TitleFiles, Error> {
-        let found = TitleFiles::find_media(store, title)?;
+        let found = TitleFiles::list_media(store, title)?;
         Ok(found.with_text_beside(store, title, known_text))
     }
 
@@ -91,7 +91,7 @@ impl TitleFiles {
 
     /// Reads and parses the text files of a film that ends at `film_end_ms`. Appends the files that
     /// cannot be read to `left_out`. Blocks.
-    pub(crate) fn read_text(
+    pub(crate) fn read_text_renditions(
         &self,
         store: &Store,
         title: &Key,
@@ -159,7 +159,7 @@ pub(crate) fn open_title(
             }
         }
     }
-    let found = with_text(TitleFiles::find_media(stores.library(), title)?);
+    let found = with_text(TitleFiles::list_media(stores.library(), title)?);
     let sources = TitleSources::open_sources(stores, index_cache, found.media_keys())?;
     Ok((found, sources))
 }

@@ -98,7 +98,7 @@ impl TestServer {
     }
 
     pub fn address(&self) -> SocketAddr {
-        self.running().addresses()[0]
+        self.running().main_addresses()[0]
     }
 
     /// Opens a connection and sends a request head.

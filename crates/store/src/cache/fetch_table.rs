@@ -107,7 +107,7 @@ impl<K: Eq + Hash + Clone, T: Clone> FetchTable<K, T> {
     }
 
     /// The number of followers that wait for a result.
-    pub fn follower_count(&self) -> usize {
+    pub fn total_follower_count(&self) -> usize {
         let table = self.lock();
         // Counts the followers of each fetch once, because a fetch may be in the table under
         // several keys.
@@ -235,7 +235,7 @@ mod tests {
             flights.lead_or_join(&1),
         );
         let other = expect_leader(flights.lead_or_join(&2));
-        assert_eq!((flights.len(), flights.follower_count()), (2, 2));
+        assert_eq!((flights.len(), flights.total_follower_count()), (2, 2));
         first.publish_result(9);
         assert_eq!(poll_once(waiting.wait_for_result()), Poll::Ready(Some(9)));
         assert_eq!(
@@ -262,7 +262,7 @@ mod tests {
         first.add_key(&3);
         first.publish_result(9);
         let second = expect_follower(flights.lead_or_join(&2));
-        assert_eq!(flights.follower_count(), 1);
+        assert_eq!(flights.total_follower_count(), 1);
         assert_eq!(poll_once(second.wait_for_result()), Poll::Ready(Some(9)));
         drop(first);
         expect_leader(flights.lead_or_join(&2));

@@ -97,7 +97,7 @@ impl GrowingBody {
     }
 
     /// Returns all blocks of the body, if the body is complete and no block has been freed.
-    pub fn pieces(&self) -> Option<Vec<Bytes>> {
+    pub fn pieces_if_complete(&self) -> Option<Vec<Bytes>> {
         let inner = self.lock_state();
         let whole = inner.end == Some(Ok(())) && inner.dropped == 0;
         let pieces = inner.pieces.iter().map(|(_, piece)| piece.clone());
@@ -310,10 +310,10 @@ mod tests {
         assert_eq!(poll_next(&mut late), ready_with(b"cde"));
         assert_eq!(poll_next(&mut late), Poll::Ready(None));
         assert_eq!(poll_next(&mut early), Poll::Pending);
-        assert_eq!(body.pieces(), None);
+        assert_eq!(body.pieces_if_complete(), None);
         body.end_body(Ok(()));
         assert_eq!(poll_next(&mut early), Poll::Ready(None));
-        assert_eq!(body.pieces().unwrap().concat(), b"abcdef");
+        assert_eq!(body.pieces_if_complete().unwrap().concat(), b"abcdef");
     }
 
     #[test]
@@ -328,7 +328,7 @@ mod tests {
             poll_next(&mut reader),
             Poll::Ready(Some(Err(BodyFailure("reset".into()))))
         );
-        assert_eq!(body.pieces(), None);
+        assert_eq!(body.pieces_if_complete(), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::pool::ConnectionPool;
 use super::pooled_connection::PooledConnection;
 use super::request_facts::{
-    attach_body, edit_current_notes, reads_head_only, record_request_kind, traceparent,
+    attach_body, edit_current_notes, is_body_deferred, record_request_kind, traceparent,
 };
 use super::{TransportError, WatchedBody};
 use async_trait::async_trait;
@@ -136,7 +136,7 @@ impl StorageHttpClient {
                 .insert(trace::TRACEPARENT, traceparent);
         }
         let wait = self.pool.options().timeouts.first_byte;
-        let expected = match reads_head_only() {
+        let expected = match is_body_deferred() {
             true => 0,
             false => expected_len(request.headers()),
         };
@@ -156,7 +156,7 @@ impl StorageHttpClient {
         mut parts: Parts,
         lease: PooledConnection,
     ) -> Result<HttpResponse, TransportError> {
-        add_content_length(&mut parts);
+        restore_content_length(&mut parts);
         let bounded = parts.status == StatusCode::PARTIAL_CONTENT;
         let bytes_max = if bounded { u64::MAX } else { TEXT_BYTES_MAX };
         let is_ok = parts.status == StatusCode::OK;
@@ -240,7 +240,7 @@ fn expected_len(headers: &HeaderMap) -> usize {
 /// Derives a missing `Content-Length` from `Content-Range`. `object_store` requires
 /// `Content-Length`, but a proxy may have removed the field. The received bytes are later checked
 /// against this length.
-fn add_content_length(parts: &mut Parts) {
+fn restore_content_length(parts: &mut Parts) {
     if parts.status != StatusCode::PARTIAL_CONTENT
         || parts.headers.contains_key(header::CONTENT_LENGTH)
     {

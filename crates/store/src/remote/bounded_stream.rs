@@ -41,7 +41,7 @@ impl BoundedStream {
         let runs = group_close_ranges(wanted, object.core().options.waste_bytes);
         let shared_object = object.clone();
         object.core().spawn_fetch(async move {
-            stream_windows(&shared_object, &runs, reason, &sender).await
+            fetch_all_windows(&shared_object, &runs, reason, &sender).await
         });
         BoundedStream {
             pieces: VecDeque::new(),
@@ -88,7 +88,7 @@ fn group_close_ranges(wanted: &VecDeque<Range<u64>>, waste: u64) -> Vec<Vec<Rang
     runs
 }
 
-async fn stream_windows(
+async fn fetch_all_windows(
     object: &Arc<RemoteObject>,
     runs: &[Vec<Range<u64>>],
     reason: RequestReason,

@@ -41,7 +41,7 @@ impl FirstBytes {
 
     /// Returns whether the response is still being received and continues `range`. The range then
     /// starts within or directly after the received bytes, and ends beyond these bytes.
-    pub(super) fn extends_beyond(&self, range: &Range<u64>) -> bool {
+    pub(super) fn is_receiving_rest_of(&self, range: &Range<u64>) -> bool {
         let len = self.received.len() as u64;
         self.rest.is_some() && range.start <= len && len < range.end
     }

@@ -83,7 +83,7 @@ impl RemoteCore {
         let prefix = Some(format!("{folder}{name_prefix}")).filter(|prefix| !prefix.is_empty());
         let (mut entries, mut page_token) = (Vec::new(), None);
         loop {
-            let mut guard = self.start_request(
+            let mut guard = self.open_request_guard(
                 endpoint,
                 key,
                 attempt.reason,

@@ -34,7 +34,7 @@ mod splice;
 mod storage_builder;
 
 pub use object::RemoteObject;
-pub use options::{EndpointRoute, Options, WeightedEndpoint};
+pub use options::{KeyRoute, Options, WeightedEndpoint};
 pub use range_reader::RangeReader;
 pub(crate) use remote_core::HEAD_BYTES;
 pub use request_observer::{CompletedRequest, FetchGuardFactory, RequestObserver};
@@ -66,7 +66,7 @@ pub struct Remote {
 
 impl Remote {
     /// Returns whether `source` is the URL of a remote library.
-    pub fn is_remote(source: &str) -> bool {
+    pub fn is_remote_url(source: &str) -> bool {
         storage_builder::SCHEMES.iter().any(|scheme| {
             source
                 .get(..scheme.len())

@@ -160,7 +160,7 @@ impl RemoteObject {
     /// # Errors
     /// Same as [`Object::read`](crate::Object::read). Parts that were passed to `take` before the
     /// error are correct.
-    pub fn read_in_parts(
+    pub fn stream_range(
         self: &Arc<RemoteObject>,
         range: Range<u64>,
         reason: RequestReason,
@@ -199,7 +199,7 @@ impl RemoteObject {
     /// response that continues the range, if this response is still being received.
     fn take_beginning(&self, range: &Range<u64>) -> (Bytes, Option<ResumingStream>) {
         let mut head = self.lock_first_bytes();
-        match head.extends_beyond(range) {
+        match head.is_receiving_rest_of(range) {
             true => head.split(range.start),
             false => (head.slice(range), None),
         }
@@ -209,7 +209,7 @@ impl RemoteObject {
     /// response has delivered the whole range or ends.
     fn wait_for_first_bytes(&self, range: &Range<u64>) -> Result<(), Error> {
         let mut head = self.lock_first_bytes();
-        if head.extends_beyond(range) {
+        if head.is_receiving_rest_of(range) {
             let (coming, end) = (std::mem::take(&mut *head), range.end);
             let filled = self
                 .core

@@ -15,7 +15,7 @@ pub struct Options {
     pub transport: TransportOptions,
     /// Routes through a server in front of the storage. For each object, the first matching route
     /// is used.
-    pub via: Vec<EndpointRoute>,
+    pub via: Vec<KeyRoute>,
     /// Other endpoints with the same objects under the same names.
     pub endpoints: Vec<WeightedEndpoint>,
     /// Settings of the storage, with the names that `object_store` uses (`aws_region`). They
@@ -54,7 +54,7 @@ pub struct Options {
 
 /// A route for objects whose keys match a pattern.
 #[derive(Debug, Clone)]
-pub struct EndpointRoute {
+pub struct KeyRoute {
     /// The pattern that must match the object key or a part of the key.
     pub matches: Regex,
     /// URL of the server that gets the requests. Only its scheme, host and port are used.

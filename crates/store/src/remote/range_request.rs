@@ -74,7 +74,7 @@ impl Endpoint {
         let path = self
             .object_path(&request.key)
             .map_err(RequestFailure::from_permanent_error)?;
-        let mut guard = core.start_request(
+        let mut guard = core.open_request_guard(
             self,
             &request.key,
             reason,
@@ -144,7 +144,7 @@ impl Endpoint {
         let path = self
             .object_path(key)
             .map_err(RequestFailure::from_permanent_error)?;
-        let mut guard = core.start_request(
+        let mut guard = core.open_request_guard(
             self,
             key,
             reason,

@@ -21,7 +21,7 @@ pub(super) struct RequestGuard {
 
 impl RemoteCore {
     /// Counts a new request and returns its guard.
-    pub(super) fn start_request(
+    pub(super) fn open_request_guard(
         self: &Arc<RemoteCore>,
         endpoint: &Endpoint,
         key: &Key,

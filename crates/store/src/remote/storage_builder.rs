@@ -30,7 +30,7 @@ pub(super) struct LibraryStorage {
 }
 
 /// An object store, and its interface for listing pages.
-type OpenedStorage = (Arc<dyn ObjectStore>, Option<Arc<dyn PaginatedListStore>>);
+type StoreWithListing = (Arc<dyn ObjectStore>, Option<Arc<dyn PaginatedListStore>>);
 
 /// Returns whether redirects of this storage are followed.
 pub(super) fn follows_redirects(url: &str) -> bool {
@@ -61,10 +61,10 @@ pub(super) fn open_storage(
                 .with_client_options(client_options())
                 .with_http_connector(StorageHttpConnector(client))
                 .with_retry(without_retries());
-            as_listable_storage(builder.build().map_err(wrong)?)
+            pair_with_listing(builder.build().map_err(wrong)?)
         }};
     }
-    let (store, pages): OpenedStorage = match url.scheme() {
+    let (store, pages): StoreWithListing = match url.scheme() {
         "http" | "https" => (
             Arc::new(build_http_store(&url, client).map_err(wrong)?),
             None,
@@ -107,7 +107,7 @@ fn parse_library_url(source: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-fn as_listable_storage<S: ObjectStore + PaginatedListStore>(store: S) -> OpenedStorage {
+fn pair_with_listing<S: ObjectStore + PaginatedListStore>(store: S) -> StoreWithListing {
     let store = Arc::new(store);
     (store.clone(), Some(store))
 }

@@ -3,7 +3,7 @@
 use crate::faulty_server::{Fault, FaultyServer};
 use crate::suite::{object_bytes, parse_key, patient_options, read_parts, uncached_options};
 use std::time::{Duration, Instant};
-use store::{EndpointRoute, Error, Options, RequestReason, Store, WeightedEndpoint};
+use store::{Error, KeyRoute, Options, RequestReason, Store, WeightedEndpoint};
 
 fn start_film_server() -> FaultyServer {
     FaultyServer::new(
@@ -148,7 +148,7 @@ fn an_overloaded_endpoint_is_retried_within_the_budget_only() {
 fn matching_objects_go_through_the_other_server() {
     let (storage, cache) = (start_film_server(), start_film_server());
     let options = Options {
-        via: vec![EndpointRoute {
+        via: vec![KeyRoute {
             matches: r"\.(ism|mp4)$".parse().unwrap(),
             url: cache.url(),
         }],

@@ -47,7 +47,7 @@ impl Film {
         let mut got = Vec::new();
         let poured =
             self.remote_object()
-                .read_in_parts(range.clone(), RequestReason::Index, |at, piece| {
+                .stream_range(range.clone(), RequestReason::Index, |at, piece| {
                     assert_eq!(at, range.start + got.len() as u64);
                     got.extend_from_slice(piece);
                     match got.len() < enough {

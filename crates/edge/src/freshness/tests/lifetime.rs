@@ -103,7 +103,7 @@ fn section_4_2_3_age() {
     ] {
         let mut lines = lines.to_vec();
         lines.push("Cache-Control: max-age=100");
-        let exchange = ExchangeFacts {
+        let exchange = StorageFacts {
             method: &Method::GET,
             has_authorization: false,
             has_cookies: false,
@@ -154,7 +154,7 @@ fn a_rule_ttl_overrides_all_but_prohibitions() {
         ttl: Some(s(50)),
         ..FreshnessPolicy::default()
     };
-    let exchange = ExchangeFacts {
+    let exchange = StorageFacts {
         method: &Method::GET,
         has_authorization: false,
         has_cookies: false,

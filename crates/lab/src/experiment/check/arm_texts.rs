@@ -65,7 +65,7 @@ pub(super) fn check_arm_texts(document: &ExperimentDocument, faults: &mut FaultC
             );
         }
     }
-    check_bound_texts(document, faults);
+    check_run_bound_texts(document, faults);
 }
 
 fn check_result_sources(name: &str, sink: &SinkSpec, faults: &mut FaultCollector<'_>) {
@@ -108,7 +108,7 @@ fn check_result_sources(name: &str, sink: &SinkSpec, faults: &mut FaultCollector
     }
 }
 
-fn check_bound_texts(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
+fn check_run_bound_texts(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
     let bounds = &document.bounds;
     for (path, text) in [
         ("bounds.link-late", &bounds.link_late),

@@ -31,13 +31,13 @@ pub(super) fn check_claims(document: &ExperimentDocument, faults: &mut FaultColl
             ("to", &expect.to),
             ("where", &expect.only),
         ] {
-            check_variables(document, &format!("{path}.{key}"), values, faults);
+            check_arm_selector(document, &format!("{path}.{key}"), values, faults);
         }
         if !expect.to.is_empty() {
             check_same_variables(&expect.of, &expect.to, at.clone(), &path, faults);
         }
         check_claim_bounds(expect, at.clone(), &path, faults);
-        if let Some(what) = find_source_fault(expect) {
+        if let Some(what) = find_claim_source_fault(expect) {
             faults.add_fault(at, &path, what);
         }
     }
@@ -83,7 +83,7 @@ fn check_claim_bounds(
 }
 
 /// Returns the fault in an expectation that tests a claim of a source document.
-fn find_source_fault(expect: &Expectation) -> Option<&'static str> {
+fn find_claim_source_fault(expect: &Expectation) -> Option<&'static str> {
     let has_bounds = expect.at_least.is_some() || expect.at_most.is_some();
     match (&expect.found, expect.source) {
         (Some(_), None) => Some(
@@ -119,7 +119,7 @@ pub(super) fn list_quantities(document: &ExperimentDocument) -> Vec<String> {
         .collect()
 }
 
-pub(super) fn check_variables(
+pub(super) fn check_arm_selector(
     document: &ExperimentDocument,
     path: &str,
     values: &ArmSelector,

@@ -4,7 +4,7 @@ use super::fault_collector::FaultCollector;
 use crate::experiment::ExperimentDocument;
 use crate::experiment::arms::is_name;
 use crate::experiment::document::SinkSpec;
-use crate::experiment::placeholders::{DEFAULT_PLACE, linked_place_or_default, place_of};
+use crate::experiment::placeholders::{DEFAULT_PLACE, place_name, place_or_default_if_unlinked};
 use crate::experiment::quantity::QuantityLocator;
 use std::collections::{BTreeMap, BTreeSet};
 use toml::Spanned;
@@ -93,7 +93,7 @@ fn check_places(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) 
 fn check_ports(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
     let mut ports = BTreeSet::new();
     for (name, function) in &document.function {
-        let place = linked_place_or_default(document, place_of(function.at.as_ref()));
+        let place = place_or_default_if_unlinked(document, place_name(function.at.as_ref()));
         let (port, path) = (&function.port, format!("function.{}.port", name.get_ref()));
         if *port.get_ref() == 0 {
             let what =
@@ -121,12 +121,16 @@ fn check_place_tables(document: &ExperimentDocument, faults: &mut FaultCollector
             continue;
         };
         let path = format!("{path}.agents");
-        let mut function_places = document.function.values().map(|f| place_of(f.at.as_ref()));
+        let mut function_places = document
+            .function
+            .values()
+            .map(|f| place_name(f.at.as_ref()));
         let number = *agents.get_ref();
         if !(1..=AGENTS_MAX).contains(&number) {
             let what = format!("write 1 to {AGENTS_MAX} agents");
             faults.add_fault(agents.span(), &path, what);
-        } else if number > 1 && linked_place_or_default(document, Some(text)) != DEFAULT_PLACE {
+        } else if number > 1 && place_or_default_if_unlinked(document, Some(text)) != DEFAULT_PLACE
+        {
             let what = "this place is the end of a link, which must be on one agent; write 1";
             faults.add_fault(agents.span(), &path, what);
         } else if number > 1 && function_places.any(|at| at == Some(text)) {
@@ -140,7 +144,7 @@ fn check_place_tables(document: &ExperimentDocument, faults: &mut FaultCollector
 
 /// Checks that the measurements of several agents can be merged.
 fn check_mergeability(document: &ExperimentDocument, place: &str, faults: &mut FaultCollector<'_>) {
-    let is_at_place = |sink: &&SinkSpec| place_of(sink.at.as_ref()) == Some(place);
+    let is_at_place = |sink: &&SinkSpec| place_name(sink.at.as_ref()) == Some(place);
     for (name, text) in document
         .sink
         .values()

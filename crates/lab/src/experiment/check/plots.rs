@@ -1,6 +1,6 @@
 //! Checks that plots refer to measured quantities.
 
-use super::claims::{check_same_variables, check_variables, list_quantities};
+use super::claims::{check_arm_selector, check_same_variables, list_quantities};
 use super::fault_collector::FaultCollector;
 use crate::experiment::document::{ExperimentDocument, PlotKind, PlotSpec, as_name_list};
 use std::ops::Range;
@@ -55,9 +55,9 @@ fn check_plot(
     if let Some(by) = &plot.by {
         check_known_names(by, &format!("{path}.by"), &known.variables, faults);
     }
-    check_variables(document, &format!("{path}.where"), &plot.only, faults);
-    check_variables(document, &format!("{path}.of"), &plot.of, faults);
-    check_variables(document, &format!("{path}.to"), &plot.to, faults);
+    check_arm_selector(document, &format!("{path}.where"), &plot.only, faults);
+    check_arm_selector(document, &format!("{path}.of"), &plot.of, faults);
+    check_arm_selector(document, &format!("{path}.to"), &plot.to, faults);
     let factors = [plain.as_slice(), &known.variables].concat();
     let x = format!("{path}.x");
     match (kind, &plot.x) {

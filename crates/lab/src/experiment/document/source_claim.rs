@@ -13,13 +13,13 @@ pub enum SourceRange {
     /// The smallest and the largest figure that the source states.
     Figures([f64; 2]),
     /// The source states no figure, but only whether the ratio is above or below 1.
-    Direction(SourceDirection),
+    Direction(RatioDirection),
 }
 
 /// The direction of a ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum SourceDirection {
+pub enum RatioDirection {
     /// Above 1.
     More,
     /// Below 1.
@@ -31,8 +31,8 @@ impl fmt::Display for SourceRange {
         match self {
             SourceRange::Figures([low, high]) if low == high => write!(f, "{low}"),
             SourceRange::Figures([low, high]) => write!(f, "{low} – {high}"),
-            SourceRange::Direction(SourceDirection::More) => f.write_str("more than 1"),
-            SourceRange::Direction(SourceDirection::Less) => f.write_str("less than 1"),
+            SourceRange::Direction(RatioDirection::More) => f.write_str("more than 1"),
+            SourceRange::Direction(RatioDirection::Less) => f.write_str("less than 1"),
         }
     }
 }

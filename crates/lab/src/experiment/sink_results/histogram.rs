@@ -2,7 +2,7 @@
 
 use super::{SinkFiles, SinkResultFault};
 use crate::experiment::document::HistogramSource as Wanted;
-use crate::experiment::histograms::{decode_histogram, encode_histogram, sum_interval_log};
+use crate::experiment::histograms::{decode_histogram, encode_histogram, sum_log_histograms};
 use crate::experiment::record::HistogramRecord;
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ pub(super) fn read_histogram(
     let tag = wanted.tag.as_ref().map(|tag| tag.get_ref().as_str());
     // An interval log contains comments (`#`) or commas. A histogram in base64 contains neither.
     let all = match text.trim().contains(['#', ',']) {
-        true => sum_interval_log(text.as_bytes(), tag)?,
+        true => sum_log_histograms(text.as_bytes(), tag)?,
         false => decode_histogram(text.trim())?,
     };
     Ok(HistogramRecord {

@@ -1,8 +1,10 @@
 //! Builds an NBMP workflow description from the TOML table of an experiment.
 
 use super::super::{SCHEMES, parse_bounded_json};
+use super::experiment_names::{
+    ExperimentNames, inputs_if_all_known, source_scheme_and_value, used_built_in_function,
+};
 use super::flow_control_fields::FLOWS;
-use super::names::{ExperimentNames, known_inputs, media_url_parts, used_function};
 use super::parameters::to_parameters;
 use super::{EXPERIMENT, REPOSITORY};
 use serde_json::{Map, Value, json};
@@ -64,16 +66,16 @@ struct WorkflowBuilder {
     assertions: Vec<Value>,
 }
 
-fn format_port(name: &str, stream: &str) -> Value {
+fn build_port_json(name: &str, stream: &str) -> Value {
     json!({"port-name": name, "bind": {"stream-id": stream, "name": name}})
 }
 
 impl WorkflowBuilder {
     fn add_source(&mut self, name: &str, table: &Table) -> bool {
-        let Some((scheme, text)) = media_url_parts(table) else {
+        let Some((scheme, text)) = source_scheme_and_value(table) else {
             return false;
         };
-        self.in_ports.push(format_port(name, name));
+        self.in_ports.push(build_port_json(name, name));
         self.streams.push(json!({
             "stream-id": name, "name": name, "keywords": ["source"],
             "mime-type": "application/octet-stream", "protocol": "file", "mode": "pull",
@@ -94,13 +96,13 @@ impl WorkflowBuilder {
         }
         let mut left = table.clone();
         let inputs = take_inputs(&mut left, names);
-        let id = take_used_function(&mut left, role).unwrap_or_else(|| role.to_owned());
+        let id = take_used_built_in_function(&mut left, role).unwrap_or_else(|| role.to_owned());
         let mut general = json!({
             "id": id, "name": name, "description": "", "state": "instantiated",
         });
         let ports: Vec<Value> = inputs
             .iter()
-            .map(|input| format_port(input, input))
+            .map(|input| build_port_json(input, input))
             .collect();
         general["input-ports"] = ports.into();
         for input in &inputs {
@@ -117,15 +119,15 @@ impl WorkflowBuilder {
             "measure" => {
                 variables = take_sink_variables(&mut left);
                 let stream = format!("{name}.results");
-                self.out_ports.push(format_port(name, &stream));
+                self.out_ports.push(build_port_json(name, &stream));
                 self.results.push(json!({
                     "stream-id": stream, "name": name, "keywords": ["results"],
                     "mime-type": "application/json", "protocol": "file", "mode": "push",
                     "caching-server-url": "file:runs.jsonl",
                 }));
-                vec![format_port("results", &stream)]
+                vec![build_port_json("results", &stream)]
             }
-            _ if names.consumed.contains(name) => vec![format_port("out", name)],
+            _ if names.consumed.contains(name) => vec![build_port_json("out", name)],
             _ => Vec::new(),
         };
         general["output-ports"] = out.into();
@@ -270,15 +272,15 @@ impl WorkflowBuilder {
 }
 
 /// Removes the name of the built-in function from the table and returns the name.
-fn take_used_function(left: &mut Table, role: &str) -> Option<String> {
-    let name = used_function(left, role)?;
+fn take_used_built_in_function(left: &mut Table, role: &str) -> Option<String> {
+    let name = used_built_in_function(left, role)?;
     left.remove("use");
     Some(name)
 }
 
 /// Removes the inputs from the table and returns their names, which become ports.
 fn take_inputs(left: &mut Table, names: &ExperimentNames<'_>) -> Vec<String> {
-    let inputs = known_inputs(left, names);
+    let inputs = inputs_if_all_known(left, names);
     if !inputs.is_empty() {
         left.remove("input");
     }

@@ -17,11 +17,11 @@ pub(super) fn extract_experiment(workflow: &Value) -> Table {
             table.insert(key.into(), text.into());
         }
     }
-    for stream in list_members(workflow, "input", "media-parameters") {
+    for stream in nested_elements(workflow, "input", "media-parameters") {
         extract_source(stream, &mut table);
     }
     let joins = PortSources::from_workflow(workflow);
-    for function in list_members(workflow, "processing", "function-restrictions") {
+    for function in nested_elements(workflow, "processing", "function-restrictions") {
         match function.get("instance").and_then(Value::as_str) {
             Some(EXPERIMENT) => {
                 let parameters = function
@@ -37,10 +37,10 @@ pub(super) fn extract_experiment(workflow: &Value) -> Table {
             None => {}
         }
     }
-    for connection in list_members(workflow, "processing", "connection-map") {
+    for connection in nested_elements(workflow, "processing", "connection-map") {
         extract_link(connection, &mut table);
     }
-    for asserted in list_members(workflow, "assertion", "assertion") {
+    for asserted in nested_elements(workflow, "assertion", "assertion") {
         extract_assertion(asserted, &mut table);
     }
     table
@@ -82,7 +82,7 @@ struct PortSources<'a> {
 
 impl<'a> PortSources<'a> {
     fn from_workflow(workflow: &'a Value) -> PortSources<'a> {
-        let streams = list_members(workflow, "input", "media-parameters");
+        let streams = nested_elements(workflow, "input", "media-parameters");
         let one = |connection: &'a Value| {
             let (from, to) = (connection.get("from")?, connection.get("to")?);
             let text = |end: &'a Value, field: &str| end.get(field)?.as_str();
@@ -90,7 +90,9 @@ impl<'a> PortSources<'a> {
             Some((into, text(from, "instance")?)).filter(|_| !is_place(from))
         };
         let mut functions = BTreeMap::new();
-        for (into, from) in list_members(workflow, "processing", "connection-map").filter_map(one) {
+        for (into, from) in
+            nested_elements(workflow, "processing", "connection-map").filter_map(one)
+        {
             functions.entry(into).or_insert(from);
         }
         PortSources {
@@ -127,7 +129,7 @@ fn extract_function(
         made.insert("input".into(), inputs.into());
     }
     let mut measure = Table::new();
-    for variable in list_members(function, "monitoring", "variable") {
+    for variable in nested_elements(function, "monitoring", "variable") {
         let text = |field| variable.get(field).and_then(Value::as_str);
         if let (Some(name), Some(definition)) = (text("name"), text("definition")) {
             measure.insert(name.into(), definition.into());
@@ -154,7 +156,7 @@ fn list_inputs(name: &str, function: &Value, joins: &PortSources<'_>) -> Vec<tom
         let bound = bound.filter(|stream| joins.streams.contains(stream));
         joined.or(bound).map(toml::Value::from)
     };
-    list_members(function, "general", "input-ports")
+    nested_elements(function, "general", "input-ports")
         .filter_map(one)
         .collect()
 }
@@ -221,7 +223,7 @@ fn nested_member<'a>(value: &'a Value, first: &str, second: &str) -> Option<&'a 
     value.get(first)?.get(second)
 }
 
-fn list_members<'a>(
+fn nested_elements<'a>(
     value: &'a Value,
     first: &str,
     second: &str,

@@ -7,7 +7,7 @@ use serde_json::Value;
 /// Returns the JSONPath of the member that corresponds to a key such as `link.access.rate` or
 /// `expect[0].of.loss`. If this member does not exist, returns the path of its closest existing
 /// parent, or the root.
-pub fn find_json_path(workflow: &Value, key: &str) -> String {
+pub fn json_path_of_key(workflow: &Value, key: &str) -> String {
     let parts: Vec<&str> = key.split('.').collect();
     let place = match parts.as_slice() {
         ["name"] => Some(JsonPath::root().at("general").at("name")),
@@ -33,7 +33,7 @@ pub fn find_json_path(workflow: &Value, key: &str) -> String {
     place.unwrap_or_else(JsonPath::root).fault_here("").path
 }
 
-fn list_members<'a>(
+fn enumerate_nested_elements<'a>(
     of: &'a Value,
     first: &str,
     second: &str,
@@ -50,7 +50,7 @@ fn field_equals(value: &Value, field: &str, text: &str) -> bool {
 }
 
 fn source_json_path(workflow: &Value, name: &str) -> Option<JsonPath> {
-    let mut streams = list_members(workflow, "input", "media-parameters");
+    let mut streams = enumerate_nested_elements(workflow, "input", "media-parameters");
     let (n, _) = streams.find(|(_, stream)| field_equals(stream, "stream-id", name))?;
     let at = JsonPath::root()
         .at("input")
@@ -60,7 +60,7 @@ fn source_json_path(workflow: &Value, name: &str) -> Option<JsonPath> {
 }
 
 fn function_json_path(workflow: &Value, name: &str, rest: &[&str]) -> Option<JsonPath> {
-    let mut all = list_members(workflow, "processing", "function-restrictions");
+    let mut all = enumerate_nested_elements(workflow, "processing", "function-restrictions");
     let (n, found) = all.find(|(_, function)| field_equals(function, "instance", name))?;
     let at = JsonPath::root()
         .at("processing")
@@ -102,7 +102,7 @@ fn parameter_path(parameters: Option<&Value>, at: &JsonPath, key: &[&str]) -> Op
 }
 
 fn link_json_path(workflow: &Value, name: &str, rest: &[&str]) -> Option<JsonPath> {
-    let mut all = list_members(workflow, "processing", "connection-map");
+    let mut all = enumerate_nested_elements(workflow, "processing", "connection-map");
     let (n, found) = all.find(|(_, connection)| field_equals(connection, "connection-id", name))?;
     let at = JsonPath::root()
         .at("processing")
@@ -130,7 +130,7 @@ fn assertion_json_path(
         let predicate = asserted.get("value-predicate");
         predicate.is_some_and(|predicate| field_equals(predicate, "evaluation-condition", of))
     };
-    let mut all = list_members(workflow, "assertion", "assertion")
+    let mut all = enumerate_nested_elements(workflow, "assertion", "assertion")
         .filter(|(_, asserted)| condition(asserted));
     let found = all
         .by_ref()

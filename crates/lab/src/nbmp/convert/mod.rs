@@ -7,15 +7,15 @@
 //! A round trip therefore loses nothing, not even members unknown to `extract_experiment.rs`.
 
 mod build_workflow;
+mod experiment_names;
 mod extract_experiment;
 mod flow_control_fields;
 mod json_paths;
-mod names;
 mod overlay;
 mod parameters;
 
 pub(super) use extract_experiment::{is_convertible_assertion, is_place};
-pub use json_paths::find_json_path;
+pub use json_paths::json_path_of_key;
 pub(super) use parameters::read_parameters;
 use serde_json::Value;
 use toml::Table;
@@ -45,7 +45,7 @@ pub fn to_workflow(experiment: &Table) -> Value {
 /// back to the same description.
 pub fn to_experiment(workflow: &Value) -> Table {
     let mut table = extract_experiment::extract_experiment(workflow);
-    if let Some(rest) = overlay::find_difference(&build_workflow::build_workflow(&table), workflow)
+    if let Some(rest) = overlay::compute_overlay(&build_workflow::build_workflow(&table), workflow)
     {
         table.insert(REST.into(), rest);
     }

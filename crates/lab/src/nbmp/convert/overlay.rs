@@ -36,7 +36,7 @@ const NAMES: [&str; 6] = [
 ];
 
 /// Returns the overlay that turns `base` into `wanted`. Returns `None` if `base` equals `wanted`.
-pub(super) fn find_difference(base: &Value, wanted: &Value) -> Option<toml::Value> {
+pub(super) fn compute_overlay(base: &Value, wanted: &Value) -> Option<toml::Value> {
     if base == wanted {
         return None;
     }
@@ -45,10 +45,10 @@ pub(super) fn find_difference(base: &Value, wanted: &Value) -> Option<toml::Valu
             let mut over = Table::new();
             for (name, value) in map {
                 let difference = match base.get(name) {
-                    Some(base) => find_difference(base, value),
+                    Some(base) => compute_overlay(base, value),
                     None => Some(json_to_toml(value)),
                 };
-                over.extend(difference.map(|difference| (escape_name(name), difference)));
+                over.extend(difference.map(|difference| (escape_overlay_key(name), difference)));
             }
             let removed = base.keys().filter(|name| !map.contains_key(*name));
             add_removed(&mut over, removed);
@@ -65,7 +65,7 @@ pub(super) fn find_difference(base: &Value, wanted: &Value) -> Option<toml::Valu
                 _ => json_to_toml(wanted),
             }
         }
-        (Value::Array(_), Value::Object(_)) => single_entry(VALUE, json_to_toml(wanted)),
+        (Value::Array(_), Value::Object(_)) => single_entry_table(VALUE, json_to_toml(wanted)),
         _ => json_to_toml(wanted),
     })
 }
@@ -88,7 +88,7 @@ fn diff_elements(
     over.insert(BY.into(), by.into());
     for (name, value) in names.iter().zip(list) {
         let difference = match before.get(name) {
-            Some(base) => find_difference(base, value),
+            Some(base) => compute_overlay(base, value),
             None => Some(json_to_toml(value)),
         };
         over.extend(difference.map(|difference| (name.clone(), difference)));
@@ -123,7 +123,7 @@ fn element_names(list: &[Value], by: &str) -> Option<Vec<String>> {
 }
 
 /// Converts a member's name to a key of the overlay.
-fn escape_name(name: &str) -> String {
+fn escape_overlay_key(name: &str) -> String {
     match name.starts_with('$') {
         true => format!("${name}"),
         false => name.to_owned(),
@@ -132,7 +132,7 @@ fn escape_name(name: &str) -> String {
 
 /// Converts a key of the overlay to a member's name. Returns `None` for a key with a special
 /// meaning, such as `$without`.
-fn unescape_name(name: &str) -> Option<&str> {
+fn unescape_overlay_key(name: &str) -> Option<&str> {
     match name.strip_prefix('$') {
         Some(rest) => rest.starts_with('$').then_some(rest),
         None => Some(name),
@@ -147,7 +147,7 @@ pub(super) fn apply_overlay(base: Value, over: &toml::Value) -> Value {
     };
     match base {
         Value::Object(mut map) => {
-            for (name, over) in overlay_members(table) {
+            for (name, over) in member_overlays(table) {
                 let value = match map.remove(name) {
                     Some(base) => apply_overlay(base, over),
                     None => toml_to_json(over),
@@ -158,16 +158,16 @@ pub(super) fn apply_overlay(base: Value, over: &toml::Value) -> Value {
             Value::Object(map)
         }
         Value::Array(list) => match table.get(BY).and_then(toml::Value::as_str) {
-            Some(by) => Value::Array(apply_to_elements(list, by, table)),
+            Some(by) => Value::Array(apply_overlay_to_elements(list, by, table)),
             None => toml_to_json(over),
         },
         _ => toml_to_json(over),
     }
 }
 
-fn apply_to_elements(list: Vec<Value>, by: &str, table: &Table) -> Vec<Value> {
+fn apply_overlay_to_elements(list: Vec<Value>, by: &str, table: &Table) -> Vec<Value> {
     let name = |value: &Value| value.get(by).and_then(Value::as_str).map(str::to_owned);
-    let mut overs: BTreeMap<&str, &toml::Value> = overlay_members(table).collect();
+    let mut overs: BTreeMap<&str, &toml::Value> = member_overlays(table).collect();
     let removed: BTreeSet<&str> = list_texts(table, WITHOUT).collect();
     let mut all = Vec::new();
     for value in list {
@@ -211,10 +211,10 @@ fn apply_to_elements(list: Vec<Value>, by: &str, table: &Table) -> Vec<Value> {
 }
 
 /// Returns the entries of an overlay table, except keys with a special meaning.
-fn overlay_members(table: &Table) -> impl Iterator<Item = (&str, &toml::Value)> {
+fn member_overlays(table: &Table) -> impl Iterator<Item = (&str, &toml::Value)> {
     table
         .iter()
-        .filter_map(|(name, value)| Some((unescape_name(name)?, value)))
+        .filter_map(|(name, value)| Some((unescape_overlay_key(name)?, value)))
 }
 
 fn list_texts<'a>(table: &'a Table, name: &str) -> impl Iterator<Item = &'a str> {
@@ -231,23 +231,23 @@ pub(super) fn json_to_toml(value: &Value) -> toml::Value {
         Value::Object(map) => {
             let members = map
                 .iter()
-                .map(|(name, value)| (escape_name(name), json_to_toml(value)));
+                .map(|(name, value)| (escape_overlay_key(name), json_to_toml(value)));
             members.collect::<Table>().into()
         }
         Value::Number(number) => match (number.as_i64(), number.is_f64()) {
             (Some(whole), _) => whole.into(),
             (None, true) => number.as_f64().unwrap_or_default().into(),
-            _ => wrap_json_text(value),
+            _ => embed_as_json_text(value),
         },
-        _ => wrap_json_text(value),
+        _ => embed_as_json_text(value),
     }
 }
 
-fn wrap_json_text(value: &Value) -> toml::Value {
-    single_entry(JSON, value.to_string().into())
+fn embed_as_json_text(value: &Value) -> toml::Value {
+    single_entry_table(JSON, value.to_string().into())
 }
 
-fn single_entry(word: &str, value: toml::Value) -> toml::Value {
+fn single_entry_table(word: &str, value: toml::Value) -> toml::Value {
     Table::from_iter([(word.to_owned(), value)]).into()
 }
 
@@ -267,7 +267,7 @@ pub(super) fn toml_to_json(value: &toml::Value) -> Value {
             }
             match table.get(VALUE) {
                 Some(value) => toml_to_json(value),
-                None => overlay_members(table)
+                None => member_overlays(table)
                     .map(|(name, value)| (name.to_owned(), toml_to_json(value)))
                     .collect(),
             }

@@ -48,11 +48,11 @@ fn push_parameter(list: &mut Vec<Value>, name: &str, value: &toml::Value) {
 
 /// Returns the datatype, the form and the restrictions of a value.
 fn to_restrictions(value: &toml::Value) -> (&'static str, &'static str, Vec<Value>) {
-    if let Some((datatype, restrictions)) = scalar_restriction(value) {
+    if let Some((datatype, restrictions)) = restrict_to_scalar(value) {
         return (datatype, "value", vec![restrictions]);
     }
     let list = value.as_array().map(Vec::as_slice).unwrap_or_default();
-    let scalars: Option<Vec<_>> = list.iter().map(scalar_restriction).collect();
+    let scalars: Option<Vec<_>> = list.iter().map(restrict_to_scalar).collect();
     if let Some(scalars) = scalars.filter(|all| !all.is_empty()) {
         let types: BTreeSet<_> = scalars.iter().map(|(datatype, _)| *datatype).collect();
         let texts: BTreeSet<_> = list.iter().filter_map(toml::Value::as_str).collect();
@@ -74,7 +74,7 @@ fn to_restrictions(value: &toml::Value) -> (&'static str, &'static str, Vec<Valu
     ("string", "toml", vec![json!([value.to_string()])])
 }
 
-fn scalar_restriction(value: &toml::Value) -> Option<(&'static str, Value)> {
+fn restrict_to_scalar(value: &toml::Value) -> Option<(&'static str, Value)> {
     Some(match value {
         toml::Value::String(text) => ("string", json!([text])),
         toml::Value::Integer(n) => ("integer", json!({"min-value": n, "max-value": n})),

@@ -3,7 +3,7 @@
 
 /// The replacement of another vendor's function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FunctionCounterpart {
+pub(super) enum FunctionReplacement {
     /// The built-in function with this name.
     BuiltIn(&'static str),
     /// The lab itself replaces the function, because the lab provides sources and collects results.
@@ -12,30 +12,30 @@ pub(super) enum FunctionCounterpart {
 
 /// Function identifiers of other vendors and their counterparts. An identifier is the value of
 /// `general.id`, or of `id` at an end of a connection.
-const COUNTERPARTS: [(&str, FunctionCounterpart); 14] = [
+const COUNTERPARTS: [(&str, FunctionReplacement); 14] = [
     (
         "vod-origin",
-        FunctionCounterpart::BuiltIn("headwater-origin"),
+        FunctionReplacement::BuiltIn("headwater-origin"),
     ),
-    ("origin", FunctionCounterpart::BuiltIn("headwater-origin")),
-    ("packager", FunctionCounterpart::BuiltIn("headwater-origin")),
-    ("edge-cache", FunctionCounterpart::BuiltIn("headwater-edge")),
-    ("cache", FunctionCounterpart::BuiltIn("headwater-edge")),
-    ("cdn", FunctionCounterpart::BuiltIn("headwater-edge")),
+    ("origin", FunctionReplacement::BuiltIn("headwater-origin")),
+    ("packager", FunctionReplacement::BuiltIn("headwater-origin")),
+    ("edge-cache", FunctionReplacement::BuiltIn("headwater-edge")),
+    ("cache", FunctionReplacement::BuiltIn("headwater-edge")),
+    ("cdn", FunctionReplacement::BuiltIn("headwater-edge")),
     (
         "load-generator",
-        FunctionCounterpart::BuiltIn("headwater-players"),
+        FunctionReplacement::BuiltIn("headwater-players"),
     ),
-    ("player", FunctionCounterpart::BuiltIn("headwater-players")),
-    ("players", FunctionCounterpart::BuiltIn("headwater-players")),
+    ("player", FunctionReplacement::BuiltIn("headwater-players")),
+    ("players", FunctionReplacement::BuiltIn("headwater-players")),
     (
         "request-generator",
-        FunctionCounterpart::BuiltIn("headwater-rate"),
+        FunctionReplacement::BuiltIn("headwater-rate"),
     ),
-    ("object-store", FunctionCounterpart::Lab),
-    ("storage", FunctionCounterpart::Lab),
-    ("collector", FunctionCounterpart::Lab),
-    ("reporter", FunctionCounterpart::Lab),
+    ("object-store", FunctionReplacement::Lab),
+    ("storage", FunctionReplacement::Lab),
+    ("collector", FunctionReplacement::Lab),
+    ("reporter", FunctionReplacement::Lab),
 ];
 
 /// Maps a parameter in another vendor's description to a parameter of the built-in function. `{}`
@@ -50,18 +50,18 @@ pub(super) struct ParameterMapping {
 }
 
 const PARAMETERS: [ParameterMapping; 9] = [
-    map_parameter("headwater-players", "workers-max", "viewers", "{}"),
-    map_parameter("headwater-players", "viewers", "viewers", "{}"),
-    map_parameter("headwater-players", "manifest", "manifest", "{}"),
-    map_parameter("headwater-players", "abr", "flags", "--abr {}"),
-    map_parameter("headwater-players", "ramp-seconds", "flags", "--spread {}s"),
-    map_parameter("headwater-players", "duration-seconds", "duration", "{}s"),
-    map_parameter("headwater-rate", "url", "target", "{}"),
-    map_parameter("headwater-rate", "rate", "rate", "{}"),
-    map_parameter("headwater-rate", "duration-seconds", "duration", "{}s"),
+    define_parameter_mapping("headwater-players", "workers-max", "viewers", "{}"),
+    define_parameter_mapping("headwater-players", "viewers", "viewers", "{}"),
+    define_parameter_mapping("headwater-players", "manifest", "manifest", "{}"),
+    define_parameter_mapping("headwater-players", "abr", "flags", "--abr {}"),
+    define_parameter_mapping("headwater-players", "ramp-seconds", "flags", "--spread {}s"),
+    define_parameter_mapping("headwater-players", "duration-seconds", "duration", "{}s"),
+    define_parameter_mapping("headwater-rate", "url", "target", "{}"),
+    define_parameter_mapping("headwater-rate", "rate", "rate", "{}"),
+    define_parameter_mapping("headwater-rate", "duration-seconds", "duration", "{}s"),
 ];
 
-const fn map_parameter(
+const fn define_parameter_mapping(
     function: &'static str,
     name: &'static str,
     parameter: &'static str,
@@ -77,17 +77,17 @@ const fn map_parameter(
 
 /// Returns the counterpart of the function with this identifier. A built-in function is its own
 /// counterpart.
-pub(super) fn find_function_counterpart(id: &str) -> Option<FunctionCounterpart> {
+pub(super) fn find_function_counterpart(id: &str) -> Option<FunctionReplacement> {
     let own = crate::experiment::built_in_functions().get_key_value(id);
     let known = COUNTERPARTS.iter().find(|(known, _)| *known == id);
     match own {
-        Some((name, _)) => Some(FunctionCounterpart::BuiltIn(name)),
+        Some((name, _)) => Some(FunctionReplacement::BuiltIn(name)),
         None => known.map(|(_, counterpart)| *counterpart),
     }
 }
 
 /// Returns the list of all identifiers that have a counterpart, for error messages.
-pub(super) fn known_identifiers() -> String {
+pub(super) fn list_replaceable_functions() -> String {
     let own = crate::experiment::built_in_functions().keys();
     let known = COUNTERPARTS.iter().map(|(id, _)| *id);
     let all: Vec<&str> = known.chain(own.map(String::as_str)).collect();
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn every_counterpart_and_parameter_exists() {
         for (id, counterpart) in COUNTERPARTS {
-            if let FunctionCounterpart::BuiltIn(name) = counterpart {
+            if let FunctionReplacement::BuiltIn(name) = counterpart {
                 assert!(built_in_functions().contains_key(name), "{id}");
             }
         }

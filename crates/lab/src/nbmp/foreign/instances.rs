@@ -3,8 +3,10 @@
 
 use super::super::NbmpFault;
 use super::super::json_path::JsonPath;
-use super::function_map::{FunctionCounterpart, find_function_counterpart, known_identifiers};
-use super::{list_processing_elements, reserved_names, text_of};
+use super::function_map::{
+    FunctionReplacement, find_function_counterpart, list_replaceable_functions,
+};
+use super::{list_processing_elements, reserved_names, text_field};
 use crate::experiment::built_in_functions;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,9 +31,9 @@ pub(super) struct FunctionInstance {
 
 impl FunctionInstance {
     /// Returns the element of `function-restrictions` that describes this instance, if it exists.
-    pub(super) fn restriction<'a>(&self, workflow: &'a Value) -> Option<&'a Value> {
+    pub(super) fn function_restriction<'a>(&self, workflow: &'a Value) -> Option<&'a Value> {
         let mut all = list_processing_elements(workflow, "function-restrictions");
-        let found = all.find(|(_, one)| text_of(one, "instance") == Some(&self.instance));
+        let found = all.find(|(_, one)| text_field(one, "instance") == Some(&self.instance));
         found.map(|(_, one)| one)
     }
 }
@@ -55,7 +57,7 @@ pub(super) fn list_instances(
     for (number, function) in list_processing_elements(workflow, "function-restrictions") {
         let at = root.at("function-restrictions").element(number);
         let id = function.pointer("/general/id").and_then(Value::as_str);
-        if let (Some(instance), Some(id)) = (text_of(function, "instance"), id) {
+        if let (Some(instance), Some(id)) = (text_field(function, "instance"), id) {
             add(instance, id, at.clone(), at.at("general").at("id"));
         }
     }
@@ -65,7 +67,8 @@ pub(super) fn list_instances(
         let mut ends = Vec::new();
         for side in ["from", "to"] {
             let end = connection.get(side).unwrap_or(&Value::Null);
-            if let (Some(instance), Some(id)) = (text_of(end, "instance"), text_of(end, "id")) {
+            if let (Some(instance), Some(id)) = (text_field(end, "instance"), text_field(end, "id"))
+            {
                 add(instance, id, at.at(side), at.at(side).at("id"));
                 ends.push(instance.to_owned());
             }
@@ -81,7 +84,7 @@ pub(super) fn list_instances(
             continue;
         };
         match find_function_counterpart(&id) {
-            Some(FunctionCounterpart::BuiltIn(function)) => {
+            Some(FunctionReplacement::BuiltIn(function)) => {
                 let role = built_in_functions()
                     .get(function)
                     .map(|known| known.role.as_str());
@@ -94,9 +97,9 @@ pub(super) fn list_instances(
                     instance,
                 });
             }
-            Some(FunctionCounterpart::Lab) => ignored.push(at.fault_here("").path),
+            Some(FunctionReplacement::Lab) => ignored.push(at.fault_here("").path),
             None => {
-                let known = known_identifiers();
+                let known = list_replaceable_functions();
                 let what = format!("unknown function {id:.80}; the lab runs {known}");
                 faults.push(id_at.fault_here(what));
             }

@@ -34,7 +34,7 @@ pub(crate) fn is_foreign_workflow(workflow: &Value) -> bool {
     !list_processing_elements(workflow, "function-restrictions").any(|(_, function)| {
         let id = function.pointer("/general/id").and_then(Value::as_str);
         let is_own = id.is_some_and(|id| OWN_FUNCTIONS.contains(&id));
-        is_own || text_of(function, "instance") == Some(EXPERIMENT)
+        is_own || text_field(function, "instance") == Some(EXPERIMENT)
     })
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn adapt_workflow(workflow: &Value) -> Result<AdaptedWorkflow, Vec<Nb
     let mut port = PORT_FIRST;
     for instance in &instances {
         let kind = if instance.is_sink { "sink" } else { "function" };
-        match instance_table(workflow, instance, &instances, &table, &mut ignored) {
+        match instance_to_table(workflow, instance, &instances, &table, &mut ignored) {
             Ok(mut made) => {
                 if !instance.is_sink && !made.contains_key("port") {
                     made.insert("port".into(), i64::from(port).into());
@@ -89,8 +89,9 @@ fn add_sources(workflow: &Value, table: &mut Table, ignored: &mut Vec<String>) {
     let streams = workflow.pointer("/input/media-parameters");
     let streams = streams.and_then(Value::as_array).into_iter().flatten();
     for (number, stream) in streams.enumerate() {
-        let file = text_of(stream, "caching-server-url").and_then(|url| url.strip_prefix("file:"));
-        let name = text_of(stream, "stream-id").map(instances::to_experiment_name);
+        let file =
+            text_field(stream, "caching-server-url").and_then(|url| url.strip_prefix("file:"));
+        let name = text_field(stream, "stream-id").map(instances::to_experiment_name);
         match (file, name) {
             (Some(path), Some(name)) => {
                 let path = path.strip_prefix("//").unwrap_or(path);
@@ -111,7 +112,7 @@ fn add_sources(workflow: &Value, table: &mut Table, ignored: &mut Vec<String>) {
 }
 
 /// Builds the experiment's table of an instance, which is a function or a sink.
-fn instance_table(
+fn instance_to_table(
     workflow: &Value,
     instance: &FunctionInstance,
     all: &[FunctionInstance],
@@ -137,7 +138,7 @@ fn instance_table(
             .map(|name| format!("{{{name}}}"))
             .ok_or_else(no_feeder)
     };
-    let title = title_path(table);
+    let title = film_url_path(table);
     match instance.function {
         "headwater-edge" => insert_text(&mut with, "origin", address()?),
         "headwater-players" => {
@@ -177,7 +178,7 @@ fn instance_table(
 /// Returns the name of the first source to which an input port of the instance is bound.
 fn bound_source(workflow: &Value, instance: &FunctionInstance, table: &Table) -> Option<String> {
     let sources = table.get("source").and_then(toml::Value::as_table)?;
-    let function = instance.restriction(workflow)?;
+    let function = instance.function_restriction(workflow)?;
     let ports = function
         .pointer("/general/input-ports")
         .and_then(Value::as_array)?;
@@ -196,7 +197,7 @@ fn add_parameters(
     with: &mut Table,
     ignored: &mut Vec<String>,
 ) {
-    let Some(function) = instance.restriction(workflow) else {
+    let Some(function) = instance.function_restriction(workflow) else {
         return;
     };
     let list = function.pointer("/configuration/parameters");
@@ -247,7 +248,7 @@ fn quote_word(text: &str) -> String {
 
 /// Returns the path of the film in URLs. If there is exactly one source and its file name contains
 /// a dot, the path is this file name. Otherwise, the path is the name of the built-in film.
-fn title_path(table: &Table) -> String {
+fn film_url_path(table: &Table) -> String {
     let sources = table.get("source").and_then(toml::Value::as_table);
     let mut paths = sources
         .into_iter()
@@ -290,7 +291,7 @@ fn list_processing_elements<'a>(
         .enumerate()
 }
 
-fn text_of<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
+fn text_field<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
     value.get(field)?.as_str()
 }
 

@@ -1,6 +1,6 @@
 //! Collects the streams, functions and connections of a description.
 
-use super::super::ConformanceLevel;
+use super::super::ValidationStrictness;
 use super::super::json_path::{JsonPath, NbmpFault};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ pub(super) struct StreamNames<'a> {
 impl<'a> StreamNames<'a> {
     pub(super) fn from_description(
         document: &'a Value,
-        level: ConformanceLevel,
+        level: ValidationStrictness,
         root: &JsonPath,
         found: &mut Vec<NbmpFault>,
     ) -> StreamNames<'a> {
@@ -25,7 +25,9 @@ impl<'a> StreamNames<'a> {
                 for (n, stream) in descriptor_items(document, side, list) {
                     let at = || root.at(side).at(list).element(n).at("stream-id");
                     let Some(name) = text_member(stream, "stream-id") else {
-                        if level == ConformanceLevel::Lenient && stream.get("stream-id").is_none() {
+                        if level == ValidationStrictness::Lenient
+                            && stream.get("stream-id").is_none()
+                        {
                             found.push(at().fault_here("missing; add a unique name"));
                         }
                         continue;
@@ -81,7 +83,7 @@ impl<'a> GraphFunction<'a> {
 }
 
 /// Returns the instances in `function-restrictions`, by name.
-pub(super) fn list_functions<'a>(
+pub(super) fn collect_graph_functions<'a>(
     document: &'a Value,
     root: &JsonPath,
     found: &mut Vec<NbmpFault>,

@@ -10,9 +10,9 @@ use std::collections::BTreeSet;
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ClaimCatalogue {
     /// The source documents.
-    pub document: Vec<SourceDocument>,
+    pub document: Vec<CitedDocument>,
     /// Runs of experiments. Runs with more verdicts per minute come first.
-    pub run: Vec<PlannedRun>,
+    pub run: Vec<CataloguedRun>,
     /// The claims.
     pub claim: Vec<CataloguedClaim>,
     /// Sentences that explain results.
@@ -23,7 +23,7 @@ pub struct ClaimCatalogue {
 /// A source document.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct SourceDocument {
+pub struct CitedDocument {
     /// Its number.
     pub number: u32,
     /// Its title.
@@ -33,7 +33,7 @@ pub struct SourceDocument {
 /// A run of an experiment at one scale.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct PlannedRun {
+pub struct CataloguedRun {
     /// Identifier of the run, which is also the name of its result folder.
     pub id: String,
     /// Path of the experiment document, relative to the catalogue.

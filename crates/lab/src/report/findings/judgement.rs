@@ -5,7 +5,7 @@ use super::run_data::RunData;
 use crate::experiment::document::{Expectation, SourceRange};
 use crate::experiment::{Arm, RunPlan};
 use crate::report::claims::{ClaimResult, evaluate_expectation};
-use crate::report::runs::{RunIndex, arm_from_values, has_all_values};
+use crate::report::record_index::{RecordIndex, arm_from_values, has_all_values};
 use crate::report::verdict::Verdict;
 use std::collections::BTreeMap;
 
@@ -69,13 +69,13 @@ pub(super) fn judge_claims(catalogue: &ClaimCatalogue, runs: &[RunData]) -> Vec<
 fn evaluate_expectations(runs: &[RunData]) -> BTreeMap<u32, Vec<ClaimPart>> {
     let mut parts: BTreeMap<u32, Vec<ClaimPart>> = BTreeMap::new();
     for (run, data) in runs.iter().enumerate() {
-        let index = RunIndex::new(&data.plan, &data.records);
+        let index = RecordIndex::new(&data.plan, &data.records);
         for expect in &data.plan.document.expect {
             let expect = expect.get_ref();
             let (Some(claim), Some(source)) = (expect.claim, expect.source) else {
                 continue;
             };
-            if !is_planned(&data.plan, expect) {
+            if !has_arms_of_expectation(&data.plan, expect) {
                 continue;
             }
             let results = evaluate_expectation(expect, &index).into_iter();
@@ -92,7 +92,7 @@ fn evaluate_expectations(runs: &[RunData]) -> BTreeMap<u32, Vec<ClaimPart>> {
 
 /// Returns whether a plan contains the arms that an expectation judges (`of`), and the arms of the
 /// comparison (`to`).
-fn is_planned(plan: &RunPlan, expect: &Expectation) -> bool {
+fn has_arms_of_expectation(plan: &RunPlan, expect: &Expectation) -> bool {
     let only = arm_from_values(&expect.only);
     let contains = |values: &Arm| {
         let mut arms = plan.arms.iter();

@@ -17,7 +17,7 @@ pub use catalogue::{CatalogueError, ClaimCatalogue};
 use crate::experiment::{
     ExperimentDocument, FileError, RecordFileError, RunPlan, RunRecord, UnknownScale,
 };
-use catalogue::PlannedRun;
+use catalogue::CataloguedRun;
 use judgement::{ClaimFinding, judge_claims};
 use run_data::RunData;
 use std::path::{Path, PathBuf};
@@ -99,7 +99,11 @@ impl Findings {
 
 /// Reads the experiment document and the records of a run. If no folder has the identifier of the
 /// run, there are no records.
-fn read_run(run: &PlannedRun, base: &Path, folders: &[PathBuf]) -> Result<RunData, FindingsError> {
+fn read_run(
+    run: &CataloguedRun,
+    base: &Path,
+    folders: &[PathBuf],
+) -> Result<RunData, FindingsError> {
     let path = base.join(&run.experiment);
     let text = read_text(&path)?;
     let document =
@@ -113,7 +117,7 @@ fn read_run(run: &PlannedRun, base: &Path, folders: &[PathBuf]) -> Result<RunDat
     let records = folders
         .iter()
         .find(of_run)
-        .map(|dir| RunRecord::read_record_folder(dir));
+        .map(|dir| RunRecord::read_all_records(dir));
     Ok(RunData {
         plan,
         records: records.transpose()?.unwrap_or_default(),

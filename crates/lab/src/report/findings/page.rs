@@ -1,7 +1,7 @@
 //! Formats the findings as a Markdown page.
 
 use super::Findings;
-use super::catalogue::{CataloguedClaim, PlannedRun};
+use super::catalogue::{CataloguedClaim, CataloguedRun};
 use super::judgement::{ClaimFinding, ClaimPart};
 use super::sentences::find_sentence;
 use super::surprises::list_surprises;
@@ -88,7 +88,7 @@ impl Findings {
                 at + 1,
                 claim.number,
                 result.that,
-                describe_cell(part),
+                describe_part_variables(part),
                 format_number(result.value),
                 format_args!("({})", result.format_certainty()),
                 part.source,
@@ -183,7 +183,7 @@ impl Findings {
         for run in &self.catalogue.run {
             let row = [
                 run.id.clone(),
-                describe_command(run),
+                format_run_command(run),
                 run.minutes.to_string(),
             ];
             table.rows.push(row.into());
@@ -192,7 +192,7 @@ impl Findings {
     }
 }
 
-fn claim_part_row(number: u32, part: &ClaimPart, run: Option<&PlannedRun>) -> Vec<String> {
+fn claim_part_row(number: u32, part: &ClaimPart, run: Option<&CataloguedRun>) -> Vec<String> {
     let result = &part.result;
     let reason = || result.because.clone().unwrap_or_default();
     let [value, certainty] = match result.n {
@@ -211,7 +211,7 @@ fn claim_part_row(number: u32, part: &ClaimPart, run: Option<&PlannedRun>) -> Ve
     ]
 }
 
-fn describe_cell(part: &ClaimPart) -> String {
+fn describe_part_variables(part: &ClaimPart) -> String {
     match part.result.cell.is_empty() {
         true => String::new(),
         false => format!(" ({})", describe_arm(&part.result.cell)),
@@ -229,7 +229,7 @@ fn describe_decisive_value(claim: &CataloguedClaim, found: &ClaimFinding) -> Str
         _ => format!(
             "{}{}: {} ({})",
             result.that,
-            describe_cell(part),
+            describe_part_variables(part),
             format_number(result.value),
             result.format_certainty()
         ),
@@ -246,7 +246,7 @@ fn format_part_counts(found: &ClaimFinding) -> String {
 }
 
 /// Returns the command of a run, with paths relative to the root of the repository.
-fn describe_command(run: &PlannedRun) -> String {
+fn format_run_command(run: &CataloguedRun) -> String {
     let file = run.experiment.trim_start_matches("../");
     let scale = run.scale.as_ref().map(|scale| format!(" --scale {scale}"));
     let scale = scale.unwrap_or_default();

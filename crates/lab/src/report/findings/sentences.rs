@@ -6,7 +6,11 @@ use super::judgement::{ClaimFinding, ClaimPart};
 use crate::experiment::fill_placeholders;
 use crate::report::table::format_number;
 
-fn is_about_part(sentence: &ResultSentence, claim: &ClaimFinding, part: &ClaimPart) -> bool {
+fn is_sentence_about_part(
+    sentence: &ResultSentence,
+    claim: &ClaimFinding,
+    part: &ClaimPart,
+) -> bool {
     sentence.claim == claim.number && sentence.that == part.result.that
 }
 
@@ -26,7 +30,7 @@ pub(super) fn find_sentence(
     part: &ClaimPart,
 ) -> Option<String> {
     let mut sentences = catalogue.sentence.iter();
-    let sentence = sentences.find(|sentence| is_about_part(sentence, claim, part))?;
+    let sentence = sentences.find(|sentence| is_sentence_about_part(sentence, claim, part))?;
     // This call cannot fail, because `check_sentences` has already filled in this sentence.
     fill_sentence(sentence, part).ok()
 }
@@ -46,7 +50,7 @@ pub(super) fn check_sentences(
         let parts = claims
             .iter()
             .flat_map(|claim| claim.parts.iter().map(move |part| (claim, part)));
-        let about = parts.filter(|(claim, part)| is_about_part(sentence, claim, part));
+        let about = parts.filter(|(claim, part)| is_sentence_about_part(sentence, claim, part));
         let filled = about.map(|(_, part)| fill_sentence(sentence, part));
         let filled: Vec<String> = filled.collect::<Result<_, _>>().map_err(invalid)?;
         if filled.is_empty() {

@@ -28,14 +28,14 @@ pub(super) fn list_surprises(claims: &[ClaimFinding]) -> Vec<(&ClaimFinding, &Cl
 
 fn parts_with_deviation(claim: &ClaimFinding) -> impl Iterator<Item = (&ClaimPart, f64)> {
     let parts = claim.parts.iter();
-    parts.filter_map(|part| Some((part, measure_deviation(part)?)))
+    parts.filter_map(|part| Some((part, deviation_from_source(part)?)))
 }
 
 /// Returns the deviation of a value from the nearest figure of the source. The deviation is the
 /// absolute value of the logarithm of the ratio of value and figure. It is infinite if the ratio is
 /// zero or infinite. Returns `None` if the verdict is not `Stronger`, `Weaker` or `Contradicted`.
 /// Also returns `None` for a value that is not a ratio, if its deviation is not finite.
-fn measure_deviation(part: &ClaimPart) -> Option<f64> {
+fn deviation_from_source(part: &ClaimPart) -> Option<f64> {
     let differs = matches!(
         part.result.verdict,
         Verdict::Stronger | Verdict::Weaker | Verdict::Contradicted

@@ -1,12 +1,12 @@
 //! Plots bars of medians, and boxes of all values.
 
 use super::super::arms::QuantitySummary;
+use super::super::record_index::RecordIndex;
 use super::super::round_to_digits::round_to_digits;
-use super::super::runs::RunIndex;
 use super::super::table::{ReportTable, format_number, format_percent};
 use super::panel_arms::{PanelArms, group_arms_by_panel, panel_title};
 use super::plot_requests::PlotRequest;
-use super::{BarGroup, PanelShape, PlotAxis, PlotPanel, QuartileBox};
+use super::{BarSeries, PanelContent, PlotAxis, PlotPanel, QuartileBox};
 
 /// Explanation of bar plots in the report.
 pub(in crate::report) const MEDIANS_ABOUT: &str = "Medians of the rounds. A line spans the 95 % interval of the median, or the range of all rounds if \
@@ -15,7 +15,7 @@ pub(in crate::report) const MEDIANS_ABOUT: &str = "Medians of the rounds. A line
 /// Draws bar plots, in which several quantities share a panel.
 pub(super) fn bar_panels(
     wanted: &PlotRequest,
-    runs: &RunIndex<'_>,
+    runs: &RecordIndex<'_>,
 ) -> (&'static str, Vec<PlotPanel>) {
     let panel = |together: PanelArms<'_>| {
         let mut table = ReportTable::new([
@@ -41,16 +41,16 @@ pub(super) fn bar_panels(
                 any = true;
                 Some(sample.as_error_bar())
             });
-            BarGroup {
+            BarSeries {
                 values: values.collect(),
-                name: runs.label(quantity),
+                name: runs.quantity_display_name(quantity),
             }
         });
         let groups = groups.collect();
         let [first, ..] = wanted.quantities.as_slice() else {
             return None;
         };
-        let shape = PanelShape::Bars {
+        let shape = PanelContent::Bars {
             y: PlotAxis {
                 label: runs.quantity_axis_title(first),
                 log: wanted.log,
@@ -77,7 +77,7 @@ pub(super) fn bar_panels(
 /// Draws box plots, in which each quantity has its own panels.
 pub(super) fn box_panels(
     wanted: &PlotRequest,
-    runs: &RunIndex<'_>,
+    runs: &RecordIndex<'_>,
 ) -> (&'static str, Vec<PlotPanel>) {
     let several = wanted.quantities.len() > 1;
     let mut found = Vec::new();
@@ -109,7 +109,7 @@ pub(super) fn box_panels(
             if !boxes.is_empty() {
                 found.push(PlotPanel {
                     title: panel_title(&together.cell, several.then_some(label.as_str())),
-                    shape: PanelShape::Boxes {
+                    shape: PanelContent::Boxes {
                         y: PlotAxis {
                             label,
                             log: wanted.log,

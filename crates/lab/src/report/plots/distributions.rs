@@ -1,11 +1,11 @@
 //! Plots distributions as empirical cumulative distribution functions (ECDF) and by percentile.
 
+use super::super::record_index::RecordIndex;
 use super::super::round_to_digits::round_to_digits;
-use super::super::runs::RunIndex;
 use super::super::table::{ReportTable, format_number};
 use super::panel_arms::{POINTS_MAX, group_arms_by_panel, panel_title};
 use super::plot_requests::PlotRequest;
-use super::{CurveJoin, PanelShape, PlotAxis, PlotCurve, PlotPanel};
+use super::{CurveJoin, PanelContent, PlotAxis, PlotCurve, PlotPanel};
 use crate::experiment::{Arm, add_counts, counts};
 use hdrhistogram::Histogram;
 
@@ -21,7 +21,7 @@ const QUANTILES: [(&str, f64); 6] = [
 /// Draws the ECDF of each quantity. The quantity is a number or a histogram.
 pub(super) fn ecdf_panels(
     wanted: &PlotRequest,
-    runs: &RunIndex<'_>,
+    runs: &RecordIndex<'_>,
 ) -> (&'static str, Vec<PlotPanel>) {
     let curve = |values: &ArmDistribution| match values {
         ArmDistribution::MergedHistogram(merged) => {
@@ -61,7 +61,7 @@ pub(super) fn ecdf_panels(
 /// 99.9 % are equally far apart.
 pub(super) fn percentile_panels(
     wanted: &PlotRequest,
-    runs: &RunIndex<'_>,
+    runs: &RecordIndex<'_>,
 ) -> (&'static str, Vec<PlotPanel>) {
     let curve = |values: &ArmDistribution| match values {
         ArmDistribution::MergedHistogram(merged) => {
@@ -98,7 +98,7 @@ pub(super) fn percentile_panels(
 
 fn distribution_panels(
     wanted: &PlotRequest,
-    runs: &RunIndex<'_>,
+    runs: &RecordIndex<'_>,
     join: CurveJoin,
     curve: &dyn Fn(&ArmDistribution) -> Vec<[f64; 2]>,
     axes: &dyn Fn(String) -> (PlotAxis, PlotAxis),
@@ -128,7 +128,7 @@ fn distribution_panels(
             let (x, y) = axes(label.clone());
             found.push(PlotPanel {
                 title: panel_title(&together.cell, several.then_some(label.as_str())),
-                shape: PanelShape::Curves { x, y, curves },
+                shape: PanelContent::Curves { x, y, curves },
                 table: quantile_table(&arms),
             });
         }
@@ -161,8 +161,8 @@ enum ArmDistribution {
 }
 
 impl ArmDistribution {
-    fn from_arm(arm: &Arm, quantity: &str, runs: &RunIndex<'_>) -> ArmDistribution {
-        match merge_rounds(arm, quantity, runs) {
+    fn from_arm(arm: &Arm, quantity: &str, runs: &RecordIndex<'_>) -> ArmDistribution {
+        match merge_round_histograms(arm, quantity, runs) {
             Some(merged) => ArmDistribution::MergedHistogram(merged),
             None => {
                 let mut values = runs.values(arm, quantity);
@@ -196,7 +196,11 @@ struct MergedHistogram {
 }
 
 /// Merges the histograms of all rounds. Returns `None` if no round has a histogram.
-fn merge_rounds(arm: &Arm, quantity: &str, runs: &RunIndex<'_>) -> Option<MergedHistogram> {
+fn merge_round_histograms(
+    arm: &Arm,
+    quantity: &str,
+    runs: &RecordIndex<'_>,
+) -> Option<MergedHistogram> {
     let (mut all, mut times) = (None, 1.0);
     for (_, record) in runs.records_of_arm(arm) {
         let Some(counted) = record.histograms.get(quantity) else {

@@ -1,16 +1,16 @@
 //! Plots heat maps of ratios over two variables.
 
 use super::super::arms::describe_arm;
-use super::super::runs::{RunIndex, has_all_values};
+use super::super::record_index::{RecordIndex, has_all_values};
 use super::super::table::{ReportTable, format_interval_or_range, format_number};
 use super::panel_arms::panel_title;
 use super::plot_requests::PlotRequest;
-use super::{HeatMapCell, HeatMapRow, PanelShape, PlotPanel};
+use super::{HeatMapCell, HeatMapRow, PanelContent, PlotPanel};
 use crate::experiment::Arm;
 
 pub(super) fn heat_map_panels(
     wanted: &PlotRequest,
-    runs: &RunIndex<'_>,
+    runs: &RecordIndex<'_>,
 ) -> (&'static str, Vec<PlotPanel>) {
     let mut found: Vec<PlotPanel> = Vec::new();
     let Some(x) = wanted.x.first() else {
@@ -39,7 +39,7 @@ pub(super) fn heat_map_panels(
                 .copied()
                 .filter(|arm| rest(arm) == *cell)
                 .collect();
-            let label = runs.label(quantity);
+            let label = runs.quantity_display_name(quantity);
             let title = panel_title(cell, several.then_some(label.as_str()));
             found.extend(heat_map_panel(wanted, runs, quantity, x, &inside, title));
         }
@@ -52,7 +52,7 @@ pub(super) fn heat_map_panels(
 
 fn heat_map_panel(
     wanted: &PlotRequest,
-    runs: &RunIndex<'_>,
+    runs: &RecordIndex<'_>,
     quantity: &str,
     x: &str,
     arms: &[&Arm],
@@ -82,7 +82,7 @@ fn heat_map_panel(
         let mut other = (*arm).clone();
         other.extend(wanted.to.clone());
         let (n, ratio) = runs.ratio(arm, &other, quantity)?;
-        let interval = ratio.interval.map(super::super::arms::as_pair);
+        let interval = ratio.interval.map(super::super::arms::interval_as_pair);
         table.rows.push(vec![
             describe_arm(arm),
             format_number(ratio.median),
@@ -115,7 +115,7 @@ fn heat_map_panel(
         } else {
             format!("{titled} · {title}")
         },
-        shape: PanelShape::Cells {
+        shape: PanelContent::Cells {
             x: x.to_owned(),
             y: wanted.y.clone(),
             columns,

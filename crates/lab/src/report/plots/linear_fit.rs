@@ -1,11 +1,11 @@
 //! Plots linear fits of the points below the knee. The knee is the load at which a server no longer
 //! keeps up.
 
+use super::super::record_index::{RecordIndex, has_all_values};
 use super::super::round_to_digits::round_to_digits;
-use super::super::runs::{RunIndex, has_all_values};
 use super::super::table::{ReportTable, format_interval, format_number};
 use super::plot_requests::PlotRequest;
-use super::{CurveJoin, PanelShape, PlotAxis, PlotCurve, PlotPanel};
+use super::{CurveJoin, PanelContent, PlotAxis, PlotCurve, PlotPanel};
 use crate::experiment::{Arm, RunRecord};
 use stats::LinearFit;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ struct FitPoint {
 /// panel shows the residuals.
 pub(super) fn fit_panels(
     wanted: &PlotRequest,
-    runs: &RunIndex<'_>,
+    runs: &RecordIndex<'_>,
 ) -> (&'static str, Vec<PlotPanel>) {
     let mut found = Vec::new();
     for quantity in &wanted.quantities {
@@ -59,7 +59,7 @@ pub(super) fn fit_panels(
                 line.add_curves(&name, colour, &mut points, &mut residuals);
             }
         }
-        found.extend(line_panels(
+        found.extend(fit_and_residual_panels(
             wanted, runs, quantity, points, residuals, table,
         ));
     }
@@ -70,9 +70,9 @@ pub(super) fn fit_panels(
 }
 
 /// Returns one panel with the points and the fitted lines, and one panel with the residuals.
-fn line_panels(
+fn fit_and_residual_panels(
     wanted: &PlotRequest,
-    runs: &RunIndex<'_>,
+    runs: &RecordIndex<'_>,
     quantity: &str,
     points: Vec<PlotCurve>,
     residuals: Vec<PlotCurve>,
@@ -90,7 +90,7 @@ fn line_panels(
     let (across, up) = (factors.join(" × "), runs.quantity_axis_title(quantity));
     let panel = |(title, curves, table): (&str, Vec<PlotCurve>, ReportTable)| PlotPanel {
         title: title.into(),
-        shape: PanelShape::Curves {
+        shape: PanelContent::Curves {
             x: axis(&across),
             y: axis(&up),
             curves,
@@ -124,7 +124,7 @@ impl FittedLine {
     /// Fits a line to the points of a group. Returns `None` if there are no points.
     fn fit_group(
         wanted: &PlotRequest,
-        runs: &RunIndex<'_>,
+        runs: &RecordIndex<'_>,
         quantity: &str,
         arms: &[&Arm],
     ) -> Option<FittedLine> {
@@ -172,7 +172,7 @@ impl FittedLine {
             .collect();
         Some(FittedLine {
             fit: LinearFit::from_points(&plain(&below)),
-            slope: stats::median_interval(&slopes).map(super::super::arms::as_pair),
+            slope: stats::median_interval(&slopes).map(super::super::arms::interval_as_pair),
             // If there are several ramps, this is the knee with the lowest x value.
             knee: knees.into_iter().reduce(f64::min),
             below,
@@ -266,7 +266,7 @@ struct RampStep {
 /// Returns the steps of an arm in all rounds.
 fn arm_steps(
     wanted: &PlotRequest,
-    runs: &RunIndex<'_>,
+    runs: &RecordIndex<'_>,
     quantity: &str,
     arm: &Arm,
 ) -> Vec<RampStep> {

@@ -1,7 +1,7 @@
 //! Divides the arms of a plot among its panels.
 
 use super::super::arms::describe_arm;
-use super::super::runs::{RunIndex, has_all_values};
+use super::super::record_index::{RecordIndex, has_all_values};
 use super::plot_requests::PlotRequest;
 use crate::experiment::Arm;
 
@@ -19,7 +19,7 @@ pub(super) struct PanelArms<'a> {
 /// `by`.
 pub(super) fn group_arms_by_panel<'a>(
     wanted: &PlotRequest,
-    runs: &'a RunIndex<'_>,
+    runs: &'a RecordIndex<'_>,
 ) -> Vec<PanelArms<'a>> {
     let mut found: Vec<PanelArms<'a>> = Vec::new();
     for arm in runs.arms().filter(|arm| has_all_values(arm, &wanted.only)) {

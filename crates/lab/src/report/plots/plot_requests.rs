@@ -1,7 +1,7 @@
 //! Chooses the plots of a report. These are the plots that the document requests, or else a default
 //! selection.
 
-use super::super::runs::{RunIndex, arm_from_values};
+use super::super::record_index::{RecordIndex, arm_from_values};
 use crate::experiment::document::{PlotKind, PlotSpec, as_name_list};
 use crate::experiment::{Arm, RunPlan};
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ pub(super) struct PlotRequest {
     pub(super) log: bool,
 }
 
-pub(super) fn list_plot_requests(plan: &RunPlan, runs: &RunIndex<'_>) -> Vec<PlotRequest> {
+pub(super) fn list_plot_requests(plan: &RunPlan, runs: &RecordIndex<'_>) -> Vec<PlotRequest> {
     let plots = &plan.document.plot;
     match plots.is_empty() {
         true => suggest_plots(plan, runs),
@@ -36,7 +36,7 @@ pub(super) fn list_plot_requests(plan: &RunPlan, runs: &RunIndex<'_>) -> Vec<Plo
     }
 }
 
-fn resolve_plot_request(plot: &PlotSpec, plan: &RunPlan, runs: &RunIndex<'_>) -> PlotRequest {
+fn resolve_plot_request(plot: &PlotSpec, plan: &RunPlan, runs: &RecordIndex<'_>) -> PlotRequest {
     let list = |value: &toml::Spanned<toml::Value>| {
         let names = as_name_list(value.get_ref()).unwrap_or_default();
         names.into_iter().map(str::to_owned).collect::<Vec<_>>()
@@ -81,9 +81,12 @@ impl PlotRequest {
         kind: PlotKind,
         quantities: Vec<String>,
         by: Vec<String>,
-        runs: &RunIndex<'_>,
+        runs: &RecordIndex<'_>,
     ) -> PlotRequest {
-        let labels: Vec<String> = quantities.iter().map(|name| runs.label(name)).collect();
+        let labels: Vec<String> = quantities
+            .iter()
+            .map(|name| runs.quantity_display_name(name))
+            .collect();
         let what = labels.join(", ");
         let title = match kind {
             // Removes the suffix from the label first, because some labels already have this
@@ -115,7 +118,7 @@ impl PlotRequest {
 
 /// Suggests plots for a document that requests none. Arms that the document compares share a panel,
 /// and every quantity is shown.
-fn suggest_plots(plan: &RunPlan, runs: &RunIndex<'_>) -> Vec<PlotRequest> {
+fn suggest_plots(plan: &RunPlan, runs: &RecordIndex<'_>) -> Vec<PlotRequest> {
     let by = compared_variables(plan);
     let one = |kind, name: &String| PlotRequest::new(kind, vec![name.clone()], by.clone(), runs);
     let series = runs.list_measurement_names(|sink| &sink.series);
@@ -166,7 +169,7 @@ fn compared_variables(plan: &RunPlan) -> Vec<String> {
 /// Suggests a heat map for each expected ratio, over the first two variables that have several
 /// values and are not in `by`. Without two such variables, suggests no heat map. Skips ratios whose
 /// `of` contains one of these two variables.
-fn suggest_heat_maps(plan: &RunPlan, by: &[String], runs: &RunIndex<'_>) -> Vec<PlotRequest> {
+fn suggest_heat_maps(plan: &RunPlan, by: &[String], runs: &RecordIndex<'_>) -> Vec<PlotRequest> {
     let several = |name: &String| {
         let values: BTreeSet<_> = plan.arms.iter().filter_map(|arm| arm.get(name)).collect();
         values.len() > 1 && !by.contains(name)

@@ -1,18 +1,18 @@
 //! Plots series over time.
 
+use super::super::record_index::RecordIndex;
 use super::super::round_to_digits::round_to_digits;
-use super::super::runs::RunIndex;
 use super::super::table::{ReportTable, format_number};
 use super::panel_arms::{POINTS_MAX, group_arms_by_panel, panel_title};
 use super::plot_requests::PlotRequest;
-use super::{PanelShape, PlotAxis, PlotCurve, PlotPanel};
+use super::{PanelContent, PlotAxis, PlotCurve, PlotPanel};
 use std::collections::BTreeMap;
 
 /// Draws each series as the mean of all rounds, with a band from the smallest to the largest value
 /// of the rounds.
 pub(super) fn time_panels(
     wanted: &PlotRequest,
-    runs: &RunIndex<'_>,
+    runs: &RecordIndex<'_>,
 ) -> (&'static str, Vec<PlotPanel>) {
     let several = wanted.quantities.len() > 1;
     let mut found = Vec::new();
@@ -53,7 +53,7 @@ pub(super) fn time_panels(
             if !curves.is_empty() {
                 found.push(PlotPanel {
                     title: panel_title(&together.cell, several.then_some(label.as_str())),
-                    shape: PanelShape::Curves {
+                    shape: PanelContent::Curves {
                         x: PlotAxis {
                             label: "Time (s), or number of the step".into(),
                             ..PlotAxis::default()

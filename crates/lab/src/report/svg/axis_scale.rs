@@ -75,8 +75,8 @@ impl AxisScale {
                 let decades = self.low.ceil() as i32..=self.high.floor() as i32;
                 decades.map(|decade| 10f64.powi(decade)).collect()
             }
-            (false, true) => round_values(10f64.powf(self.low), 10f64.powf(self.high)),
-            (false, false) => round_values(self.low, self.high),
+            (false, true) => list_round_numbers(10f64.powf(self.low), 10f64.powf(self.high)),
+            (false, false) => list_round_numbers(self.low, self.high),
         };
         let [from, to] = self.ends;
         let inside = |position: &f64| (from.min(to)..=from.max(to)).contains(position);
@@ -87,7 +87,7 @@ impl AxisScale {
     }
 }
 
-fn round_values(low: f64, high: f64) -> Vec<f64> {
+fn list_round_numbers(low: f64, high: f64) -> Vec<f64> {
     let rough = (high - low) / TICKS;
     let power = 10f64.powf(rough.log10().floor());
     let factors = [1.0, 2.0, 5.0, 10.0];

@@ -1,7 +1,7 @@
 //! The rule BBA-0 (Huang et al., SIGCOMM 2014, section 4), which chooses the bitrate from the
 //! buffer level alone.
 
-use super::{AbrRule, LevelChoice, PlayerView};
+use super::{AbrRule, LevelDecision, PlayerView};
 
 /// Share of the buffer limit up to which the lowest level is chosen.
 const RESERVOIR: f64 = 0.375;
@@ -15,7 +15,7 @@ const UPPER: f64 = 0.9;
 pub struct BbaRule;
 
 impl AbrRule for BbaRule {
-    fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelChoice {
+    fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelDecision {
         let top = view.bitrates.len().saturating_sub(1);
         let (low, high) = (view.buffer_max_s * RESERVOIR, view.buffer_max_s * UPPER);
         let last = view.last.unwrap_or(0).min(top);

@@ -3,7 +3,7 @@
 //! fetched.
 
 use super::throughput::InsufficientBufferRule;
-use super::{AbrRule, LevelChoice, PlayerView, sustainable_level};
+use super::{AbrRule, LevelDecision, PlayerView, sustainable_level};
 
 /// Minimum buffer, in seconds.
 const LEAST_S: f64 = 10.0;
@@ -98,7 +98,7 @@ impl BolaRule {
 }
 
 impl AbrRule for BolaRule {
-    fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelChoice {
+    fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelDecision {
         let Some(estimate) = view.estimate else {
             return self.last.min(view.bitrates.len() - 1).into();
         };
@@ -134,7 +134,7 @@ impl AbrRule for BolaRule {
             let most = (weights.switch_threshold_s(level) - view.buffer_s).max(0.0);
             self.placeholder_s = self.placeholder_s.min(most);
         }
-        LevelChoice { level, wait_s }
+        LevelDecision { level, wait_s }
     }
 
     fn record_download(&mut self, view: &PlayerView<'_>, level: usize, took_s: f64) {

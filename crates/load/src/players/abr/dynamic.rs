@@ -1,7 +1,7 @@
 //! The rule DYNAMIC of dash.js (Spiteri et al., MMSys 2018). It uses the throughput rule while the
 //! buffer is short, and BOLA while the buffer is long.
 
-use super::{AbrRule, BolaRule, LevelChoice, PlayerView, ThroughputRule};
+use super::{AbrRule, BolaRule, LevelDecision, PlayerView, ThroughputRule};
 
 /// Buffer levels at which the rule switches to BOLA and back to the throughput rule, as shares of
 /// the buffer limit. With a limit of 18 s, dash.js 5.2 switches to BOLA at 12 s
@@ -39,7 +39,7 @@ impl DynamicRule {
 }
 
 impl AbrRule for DynamicRule {
-    fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelChoice {
+    fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelDecision {
         let [high, low] = self.thresholds_s(view);
         self.by_buffer = match self.by_buffer {
             true => view.buffer_s >= low,

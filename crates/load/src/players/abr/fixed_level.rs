@@ -1,6 +1,6 @@
 //! Rules that ignore the network, and choose a fixed level or random levels.
 
-use super::{AbrRule, LevelChoice, PlayerView};
+use super::{AbrRule, LevelDecision, PlayerView};
 
 /// A rule that always chooses the same level.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,7 +25,7 @@ impl FixedLevel {
 }
 
 impl AbrRule for FixedLevel {
-    fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelChoice {
+    fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelDecision {
         self.level(view.bitrates).into()
     }
 
@@ -53,7 +53,7 @@ impl RandomLevel {
 }
 
 impl AbrRule for RandomLevel {
-    fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelChoice {
+    fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelDecision {
         (self.0.next_below(view.bitrates.len() as u64) as usize).into()
     }
 

@@ -3,7 +3,7 @@
 //! estimated throughput is larger for levels above the level of the last segment.
 
 use super::ewma::Ewma;
-use super::{AbrRule, DownloadSample, LevelChoice, PlayerView};
+use super::{AbrRule, DownloadSample, LevelDecision, PlayerView};
 
 /// Half-lives of the averages, in seconds (`abrEwmaFastVoD`, `abrEwmaSlowVoD`).
 const HALF_LIVES_S: [f64; 2] = [3.0, 9.0];
@@ -67,7 +67,7 @@ impl HlsJsRule {
 }
 
 impl AbrRule for HlsJsRule {
-    fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelChoice {
+    fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelDecision {
         let stall_max_s = view.segment_s.min(STALL_MAX_S);
         let in_time = self.find_highest_level_in_time(view, view.buffer_s);
         let level =

@@ -1,6 +1,6 @@
 //! Adaptive bitrate rules, which choose the level of the next segment.
 //!
-//! A rule receives the player's state (buffer, measurements) and returns a [`LevelChoice`].
+//! A rule receives the player's state (buffer, measurements) and returns a [`LevelDecision`].
 //! Bitrates are in bits per second, and times are in seconds.
 
 mod abandonment;
@@ -55,23 +55,23 @@ pub struct PlayerView<'a> {
 
 /// The choice of a rule.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LevelChoice {
+pub struct LevelDecision {
     /// The level.
     pub level: usize,
     /// Seconds to wait before the request.
     pub wait_s: f64,
 }
 
-impl From<usize> for LevelChoice {
-    fn from(level: usize) -> LevelChoice {
-        LevelChoice { level, wait_s: 0.0 }
+impl From<usize> for LevelDecision {
+    fn from(level: usize) -> LevelDecision {
+        LevelDecision { level, wait_s: 0.0 }
     }
 }
 
 /// An adaptive bitrate rule.
 pub trait AbrRule: std::fmt::Debug + Send {
     /// Chooses the level of the next segment.
-    fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelChoice;
+    fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelDecision;
 
     /// Records a downloaded segment. `view` is the state after the download, and `took_s` is the
     /// download time in seconds.

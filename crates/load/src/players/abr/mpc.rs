@@ -2,7 +2,7 @@
 //! the next five segments. For this search, the predicted throughput is divided by 1 plus the worst
 //! recent relative error of a prediction.
 
-use super::{AbrRule, LevelChoice, PlayerView};
+use super::{AbrRule, LevelDecision, PlayerView};
 
 /// Number of segments planned ahead.
 const HORIZON: usize = 5;
@@ -31,7 +31,7 @@ impl RobustMpc {
 }
 
 impl AbrRule for RobustMpc {
-    fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelChoice {
+    fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelDecision {
         let Some(bps) = self.robust_bps(view) else {
             return 0.into();
         };

@@ -44,7 +44,7 @@ impl SimulatedNetwork<'_> {
 
     /// Returns the milliseconds to the first byte. If the latency changes before the first byte
     /// arrives, the new latency applies to the rest of the wait.
-    fn latency_ms(&mut self) -> f64 {
+    fn advance_by_latency(&mut self) -> f64 {
         let (mut share, mut total) = (1.0, 0.0);
         while share > 0.0 {
             let latency = self.trace[self.index].2;
@@ -60,7 +60,7 @@ impl SimulatedNetwork<'_> {
         total
     }
 
-    fn transfer_ms(&mut self, mut bits: f64) -> f64 {
+    fn advance_by_transfer(&mut self, mut bits: f64) -> f64 {
         let mut total = 0.0;
         loop {
             let kbps = self.trace[self.index].1;
@@ -124,8 +124,8 @@ pub(super) fn simulate_playback(
         };
         network.advance_by(choice.wait_s * 1000.0);
         view.buffer_s = (view.buffer_s - choice.wait_s).max(0.0);
-        let latency_s = network.latency_ms() / 1000.0;
-        let transfer_s = network.transfer_ms(sizes[choice.level]) / 1000.0;
+        let latency_s = network.advance_by_latency() / 1000.0;
+        let transfer_s = network.advance_by_transfer(sizes[choice.level]) / 1000.0;
         let took_s = latency_s + transfer_s;
         if n > 0 {
             result.stalled_s += (took_s - view.buffer_s).max(0.0);

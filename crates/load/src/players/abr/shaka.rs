@@ -2,7 +2,7 @@
 //! estimated throughput, and decides again every eight seconds.
 
 use super::ewma::Ewma;
-use super::{AbrRule, DownloadSample, LevelChoice, PlayerView};
+use super::{AbrRule, DownloadSample, LevelDecision, PlayerView};
 
 /// Half-lives of the averages, in seconds (`fastHalfLife`, `slowHalfLife`).
 const HALF_LIVES_S: [f64; 2] = [2.0, 5.0];
@@ -51,7 +51,7 @@ impl ShakaRule {
 }
 
 impl AbrRule for ShakaRule {
-    fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelChoice {
+    fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelDecision {
         let measured = self.measured_bps();
         let is_first_measured = measured.is_some() && !self.has_measured;
         let last = self.chosen.filter(|(_, at)| {

@@ -1,6 +1,6 @@
 //! The throughput rule of dash.js, with its insufficient buffer rule (Spiteri et al., MMSys 2018).
 
-use super::{AbrRule, LevelChoice, PlayerView, sustainable_level};
+use super::{AbrRule, LevelDecision, PlayerView, sustainable_level};
 
 /// Share of the estimated throughput that the rule uses.
 const SAFETY: f64 = 0.9;
@@ -37,7 +37,7 @@ impl ThroughputRule {
 }
 
 impl AbrRule for ThroughputRule {
-    fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelChoice {
+    fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelDecision {
         let Some(estimate) = view.estimate else {
             return 0.into();
         };

@@ -18,7 +18,7 @@ const TRACES: u64 = 12;
 
 /// The state of a run at the end of a second.
 #[derive(Debug)]
-pub struct ViewerProgress<'a> {
+pub struct PopulationProgress<'a> {
     /// Request statistics of the finished second.
     pub second: &'a SecondStats,
     /// The viewers at the end of this second.
@@ -34,7 +34,7 @@ pub fn run_viewer_plan(
     plan: Arc<ViewerRunPlan>,
     stop: &AtomicBool,
     mut outputs: RunOutputs,
-    mut see: impl FnMut(&ViewerProgress<'_>),
+    mut see: impl FnMut(&PopulationProgress<'_>),
 ) -> Result<(RunResult, PopulationStats), GeneratorError> {
     let common = Arc::new(SharedViewerRun {
         documents: DocumentCache::new(plan.audio_preference.clone(), plan.text_preference.clone()),
@@ -71,8 +71,8 @@ pub fn run_viewer_plan(
     } = sum;
     run.wall_s = wall.as_secs_f64();
     run.cpu_s = cpu_s() - cpu;
-    run.connections = plan.dialer.connection_counts().opened();
-    let places = plan.arrivals.first_arrivals().len().max(1) as u64;
+    run.connections = plan.dialer.connection_counts().opened_total();
+    let places = plan.arrivals.place_start_times().len().max(1) as u64;
     viewing.memory_bytes_per_place = most.saturating_sub(memory) / places;
     outputs.finish_files()?;
     Ok((run, viewing))
@@ -89,7 +89,7 @@ fn resident_bytes() -> u64 {
 
 /// The merged reports on a second that some threads have not reported yet.
 #[derive(Default)]
-struct PendingSample {
+struct PendingViewerSecond {
     cells: BTreeMap<(u32, RequestKind), RequestStats>,
     viewers: u64,
     playing: u64,
@@ -103,7 +103,7 @@ struct ViewerCollector {
     run: RunResult,
     viewing: PopulationStats,
     plan: Arc<ViewerRunPlan>,
-    open: BTreeMap<u64, PendingSample>,
+    open: BTreeMap<u64, PendingViewerSecond>,
     ended: bool,
     memory: u64,
 }
@@ -171,7 +171,7 @@ impl ViewerCollector {
     fn close_seconds(
         &mut self,
         outputs: &mut RunOutputs,
-        see: &mut impl FnMut(&ViewerProgress<'_>),
+        see: &mut impl FnMut(&PopulationProgress<'_>),
     ) -> Result<(), OutputError> {
         while let Some(entry) = self.open.first_entry() {
             if entry.get().threads < self.plan.threads && !self.ended {
@@ -180,9 +180,9 @@ impl ViewerCollector {
             let (number, mut open) = entry.remove_entry();
             outputs.log_second(number, &open.cells)?;
             let second = self.second_stats(number, &open);
-            let sample = open.take_sample(number);
+            let sample = open.population_sample(number);
             if sample.viewers > 0 {
-                see(&ViewerProgress {
+                see(&PopulationProgress {
                     second: &second,
                     sample: &sample,
                 });
@@ -193,7 +193,7 @@ impl ViewerCollector {
         Ok(())
     }
 
-    fn second_stats(&self, number: u64, open: &PendingSample) -> SecondStats {
+    fn second_stats(&self, number: u64, open: &PendingViewerSecond) -> SecondStats {
         let second = SecondStats::from_stats(number, open.cells.values());
         SecondStats {
             // Players have no schedule of requests, so `due` equals the number of ended requests.
@@ -204,8 +204,8 @@ impl ViewerCollector {
     }
 }
 
-impl PendingSample {
-    fn take_sample(&mut self, number: u64) -> PopulationSample {
+impl PendingViewerSecond {
+    fn population_sample(&mut self, number: u64) -> PopulationSample {
         self.buffers_us.sort_unstable();
         let buffer_quantile = |share: f64| {
             let at = (share * self.buffers_us.len().saturating_sub(1) as f64).round() as usize;

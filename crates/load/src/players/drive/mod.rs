@@ -15,7 +15,7 @@ mod population_stats;
 mod thread_stats;
 mod viewer_session;
 
-pub use collector::{ViewerProgress, run_viewer_plan};
+pub use collector::{PopulationProgress, run_viewer_plan};
 pub use document_cache::DocumentCache;
 pub use population_stats::{
     LATE_P99_MAX_MS, PlaybackTrace, PlayerRecord, PopulationSample, PopulationStats,

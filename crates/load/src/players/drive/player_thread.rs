@@ -92,7 +92,7 @@ impl PlayerThread {
         begun.saturating_sub(1) as u32
     }
 
-    pub(super) fn update_stats<T>(&self, note: impl FnOnce(&mut ViewerThreadStats) -> T) -> T {
+    pub(super) fn with_stats<T>(&self, note: impl FnOnce(&mut ViewerThreadStats) -> T) -> T {
         note(&mut self.stats.borrow_mut())
     }
 }
@@ -119,7 +119,7 @@ pub(super) fn run_thread(
     });
     let local = LocalSet::new();
     let mut snapshots = Vec::new();
-    let starts = common.plan.arrivals.first_arrivals().iter().enumerate();
+    let starts = common.plan.arrivals.place_start_times().iter().enumerate();
     for (place, at) in starts.skip(number).step_by(common.plan.threads) {
         let snapshot: Rc<Cell<Option<PlayerSnapshot>>> = Rc::default();
         snapshots.push((place as u64, snapshot.clone()));
@@ -142,7 +142,7 @@ pub(super) fn run_thread(
             .ok()
     });
     let second = thread.now() / 1_000_000 + 1;
-    let _ = out.send(thread.update_stats(|stats| stats.take_report(second)));
+    let _ = out.send(thread.with_stats(|stats| stats.take_report(second)));
     Ok(())
 }
 
@@ -192,13 +192,13 @@ async fn report_seconds(
         if Instant::now() >= next && next < end {
             for (place, snapshot) in &snapshots {
                 if let Some(snapshot) = snapshot.get() {
-                    thread.update_stats(|stats| {
+                    thread.with_stats(|stats| {
                         stats.add_snapshot(*place, advance_snapshot(snapshot, thread.now()))
                     });
                 }
             }
             reported += 1;
-            let _ = out.send(thread.update_stats(|stats| stats.take_report(reported)));
+            let _ = out.send(thread.with_stats(|stats| stats.take_report(reported)));
         }
     }
     thread.over.set(true);

@@ -76,7 +76,10 @@ impl ViewerThreadStats {
             fault: None,
             late: false,
         };
-        let (kind, of) = (request_kind(fetch.purpose), (&fetch.url, Some(session)));
+        let (kind, of) = (
+            kind_from_purpose(fetch.purpose),
+            (&fetch.url, Some(session)),
+        );
         let mut record = finished.to_record(self.number, step, kind, self.start, of);
         record.abandoned = true;
         self.report.records.push(record);
@@ -117,7 +120,7 @@ impl ViewerThreadStats {
         outcome: &RequestOutcome,
         session: &str,
     ) {
-        let kind = request_kind(purpose);
+        let kind = kind_from_purpose(purpose);
         let finished = FinishedRequest {
             due: outcome.due,
             sent: outcome.sent,
@@ -149,7 +152,7 @@ impl ViewerThreadStats {
     }
 }
 
-fn request_kind(purpose: FetchPurpose) -> RequestKind {
+fn kind_from_purpose(purpose: FetchPurpose) -> RequestKind {
     match purpose {
         FetchPurpose::Manifest | FetchPurpose::Playlist | FetchPurpose::Index => {
             RequestKind::Manifest

@@ -4,7 +4,7 @@ use super::super::player_interface::{
     DocumentFormat, FetchProgress, FetchPurpose, FetchResult, Micros, ParsedDocument, Player,
     PlayerAction,
 };
-use super::super::qoe::{PlaybackJournal, QualityFactors};
+use super::super::qoe::{LevelQualityFactors, PlaybackJournal};
 use super::super::range_consumer::RangeConsumer;
 use super::super::sequence_worker::SequenceWorker;
 use super::super::viewer::{PlayerSnapshot, SessionEnd, Viewer, ViewerPlan};
@@ -62,7 +62,7 @@ impl AnyPlayer {
                 bps: 0.0,
             },
             AnyPlayer::Consumer(consumer) => {
-                let (playing, buffer) = consumer.playing_and_buffered();
+                let (playing, buffer) = consumer.playback_status();
                 PlayerSnapshot {
                     at,
                     buffer,
@@ -77,7 +77,7 @@ impl AnyPlayer {
     fn summary(&self) -> super::super::qoe::SessionSummary {
         // Sequence workers and range consumers do not know the picture quality, so these values are
         // fixed.
-        let unseen = |_| QualityFactors {
+        let unseen = |_| LevelQualityFactors {
             resolution: (0, 0),
             frame_rate: 25.0,
             screen_lines: 1080,
@@ -121,7 +121,7 @@ impl ViewerSession {
         let end = self.run_player(&mut seated, &client, &mut counts).await;
         self.snapshot.set(None);
         if let AnyPlayer::Viewer(viewer) = &seated {
-            thread.update_stats(|stats| stats.record_viewer_memory(viewer));
+            thread.with_stats(|stats| stats.record_viewer_memory(viewer));
         }
         let record = PlayerRecord {
             record: "player".into(),
@@ -138,7 +138,7 @@ impl ViewerSession {
             failed: counts.failed,
             summary: seated.summary(),
         };
-        thread.update_stats(|stats| stats.record_session(record));
+        thread.with_stats(|stats| stats.record_session(record));
         end
     }
 
@@ -202,7 +202,7 @@ impl ViewerSession {
                 }
                 PlayerAction::Done => {
                     self.thread
-                        .update_stats(|stats| stats.count_abandoned(running.len() as u64));
+                        .with_stats(|stats| stats.count_abandoned(running.len() as u64));
                     return seated.end_reason().unwrap_or(SessionEnd::Stopped);
                 }
                 PlayerAction::Wait(at) => {
@@ -230,7 +230,7 @@ impl ViewerSession {
         counts.requests += 1;
         let (step, session) = (self.thread.current_step(), counts.session.as_str());
         self.thread
-            .update_stats(|stats| stats.record_abandoned(step, fetch, session));
+            .with_stats(|stats| stats.record_abandoned(step, fetch, session));
     }
 
     /// Waits for the next response, or until the time `at`. Records how late the thread reacted.
@@ -261,8 +261,7 @@ impl ViewerSession {
             .map_or(due, |(.., outcome)| outcome.last_byte);
         let late = Instant::now().saturating_duration_since(since);
         if found.is_some() || !self.thread.is_over() {
-            self.thread
-                .update_stats(|stats| stats.record_lateness(late));
+            self.thread.with_stats(|stats| stats.record_lateness(late));
         }
         found
     }
@@ -277,17 +276,17 @@ impl ViewerSession {
     ) {
         let thread = &self.thread;
         let (step, session) = (thread.current_step(), counts.session.as_str());
-        thread.update_stats(|stats| stats.count_request(step, purpose, outcome, session));
+        thread.with_stats(|stats| stats.count_request(step, purpose, outcome, session));
         let read = match outcome.is_success() {
             true => thread.documents().get_or_parse(format, outcome),
             false => Ok(None),
         };
         if let Err(error) = &read {
             let text = PlayerRecord::bounded_text(&format!("{}: {error}", purpose.name()));
-            thread.update_stats(|stats| stats.count_unreadable(text));
+            thread.with_stats(|stats| stats.count_unreadable(text));
         }
         if let Ok(Some(ParsedDocument::TitleLadder(stream))) = &read {
-            thread.update_stats(|stats| stats.add_manifest_notes(&stream.notes));
+            thread.with_stats(|stats| stats.add_manifest_notes(&stream.notes));
         }
         let ok = outcome.is_success() && read.is_ok();
         counts.bytes += outcome.body_bytes;

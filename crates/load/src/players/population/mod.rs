@@ -132,7 +132,7 @@ impl Population {
             leave_at,
             patience: self.patience_s.map(to_micros),
             seeks,
-            session: as_uuid(session),
+            session: uuid_from_random_bits(session),
         };
         (plan, chance.next_bits())
     }
@@ -196,7 +196,7 @@ fn choose_device(devices: &[(DeviceProfile, f64)], chance: f64) -> DeviceProfile
 }
 
 /// Converts random bits to a UUID (RFC 9562, version 4).
-fn as_uuid(bits: u128) -> u128 {
+fn uuid_from_random_bits(bits: u128) -> u128 {
     let version = bits & !(0xf << 76) | (0x4 << 76);
     version & !(0x3 << 62) | (0x2 << 62)
 }
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn sessions_have_ids_of_uuid_version_4() {
-        let text = super::super::cmcd::format_uuid(as_uuid(u128::MAX));
+        let text = super::super::cmcd::format_uuid(uuid_from_random_bits(u128::MAX));
         assert_eq!(text, "ffffffff-ffff-4fff-bfff-ffffffffffff");
     }
 }

@@ -80,7 +80,7 @@ impl ViewerArrivals {
     }
 
     /// Returns the arrival time of the first viewer in each place, in ascending order.
-    pub fn first_arrivals(&self) -> &[Micros] {
+    pub fn place_start_times(&self) -> &[Micros] {
         &self.starts
     }
 }
@@ -160,16 +160,19 @@ mod tests {
     #[test]
     fn viewers_arrive_as_the_profile_declares() {
         let parse = |text| ViewerArrivals::parse_arrivals(text, SECOND, 60 * SECOND).unwrap();
-        assert_eq!(parse("4").first_arrivals(), [0, 250_000, 500_000, 750_000]);
+        assert_eq!(
+            parse("4").place_start_times(),
+            [0, 250_000, 500_000, 750_000]
+        );
         let ramp = parse("ramp:0..6");
         assert_eq!(
-            ramp.first_arrivals(),
+            ramp.place_start_times(),
             [0, 10, 20, 30, 40, 50].map(|s| s * SECOND)
         );
         let steps = parse("steps:2+3/10s..6");
         assert_eq!(steps.steps, [(0, 2), (10 * SECOND, 5), (20 * SECOND, 6)]);
         assert_eq!(
-            steps.first_arrivals()[2..],
+            steps.place_start_times()[2..],
             [10_000_000, 10_333_333, 10_666_666, 20_000_000]
         );
     }

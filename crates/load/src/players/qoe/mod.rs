@@ -5,7 +5,7 @@ mod p1203;
 #[cfg(test)]
 mod p1203_reference;
 
-pub use p1203::{QualityFactors, mos};
+pub use p1203::{LevelQualityFactors, mos};
 
 /// A stretch of media played at one level.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -109,7 +109,7 @@ impl PlaybackJournal {
     pub fn summary(
         &self,
         bitrates: &[f64],
-        judged: impl Fn(u16) -> QualityFactors,
+        judged: impl Fn(u16) -> LevelQualityFactors,
     ) -> SessionSummary {
         let kbps = |stretch: &PlayedStretch| {
             bitrates
@@ -153,7 +153,7 @@ impl PlaybackJournal {
             switches: switches as u64,
             abandoned: self.abandoned,
             abandoned_bytes: self.abandoned_bytes,
-            linear: linear_score(self, kbps),
+            linear: linear_qoe_score(self, kbps),
             mos: mos(self, judged),
         }
     }
@@ -164,7 +164,10 @@ impl PlaybackJournal {
 /// of stall and start-up. This total is divided by the seconds of playback. The paper sums the
 /// bitrates of segments. This score weights each bitrate by the seconds played, so that titles with
 /// different segment durations are comparable.
-fn linear_score(journal: &PlaybackJournal, kbps: impl Fn(&PlayedStretch) -> f64) -> Option<f64> {
+fn linear_qoe_score(
+    journal: &PlaybackJournal,
+    kbps: impl Fn(&PlayedStretch) -> f64,
+) -> Option<f64> {
     const SECOND_KBPS: f64 = 3000.0;
     let seconds = journal.played_ms as f64 / 1000.0;
     if seconds < 1.0 {
@@ -187,7 +190,7 @@ fn linear_score(journal: &PlaybackJournal, kbps: impl Fn(&PlayedStretch) -> f64)
 mod tests {
     use super::*;
 
-    const JUDGED: QualityFactors = QualityFactors {
+    const JUDGED: LevelQualityFactors = LevelQualityFactors {
         resolution: (1280, 720),
         frame_rate: 25.0,
         screen_lines: 1080,

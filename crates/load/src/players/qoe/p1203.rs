@@ -14,7 +14,7 @@ use super::PlaybackJournal;
 
 /// The properties of a level and of the device that affect the quality score.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct QualityFactors {
+pub struct LevelQualityFactors {
     /// Coded width and height, in pixels.
     pub resolution: (u32, u32),
     /// Frames per second.
@@ -32,7 +32,7 @@ pub struct QualityFactors {
 const SECONDS_MAX: usize = 4 * 3600;
 
 /// Returns the score from 1 to 5, or none if at most half a second was played.
-pub fn mos(journal: &PlaybackJournal, judged: impl Fn(u16) -> QualityFactors) -> Option<f64> {
+pub fn mos(journal: &PlaybackJournal, judged: impl Fn(u16) -> LevelQualityFactors) -> Option<f64> {
     let parts = score_components(journal, judged);
     if parts.seconds.is_empty() {
         return None;
@@ -54,7 +54,7 @@ pub(super) struct ScoreComponents {
 
 pub(super) fn score_components(
     journal: &PlaybackJournal,
-    judged: impl Fn(u16) -> QualityFactors,
+    judged: impl Fn(u16) -> LevelQualityFactors,
 ) -> ScoreComponents {
     let seconds = score_seconds(journal, judged);
     let both = seconds.iter().map(|(video, audio)| {
@@ -76,7 +76,7 @@ pub(super) fn score_components(
 /// Returns the video score (O.22) and the audio score (O.21) of each second.
 fn score_seconds(
     journal: &PlaybackJournal,
-    judged: impl Fn(u16) -> QualityFactors,
+    judged: impl Fn(u16) -> LevelQualityFactors,
 ) -> Vec<(f64, f64)> {
     let mut scores = Vec::new();
     let (mut at_ms, mut next_ms) = (0_u64, 500_u64);
@@ -128,7 +128,7 @@ fn mean_kbps_near(journal: &PlaybackJournal, n: usize, begin_ms: u64, at_ms: u64
 }
 
 /// Returns the video score of one second (O.22 of P.1203.1, mode 0).
-fn video_score(kbps: f64, judged: &QualityFactors) -> f64 {
+fn video_score(kbps: f64, judged: &LevelQualityFactors) -> f64 {
     let kbps = kbps.max(1.0);
     let pixels = f64::from(judged.resolution.0.max(1)) * f64::from(judged.resolution.1.max(1));
     let lines = f64::from(judged.screen_lines.max(1));

@@ -4,7 +4,7 @@
 //! implementation. `P1203_PYTHON` names the Python interpreter; the default is `python3`.
 
 use super::p1203::{integrate_over_time, mos, score_components};
-use super::{PlaybackJournal, PlayedStretch, QualityFactors, StallEvent};
+use super::{LevelQualityFactors, PlaybackJournal, PlayedStretch, StallEvent};
 use crate::random::Random;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -43,8 +43,8 @@ impl PlaybackJournal {
     }
 }
 
-fn quality_factors(level: u16, fps: f64) -> QualityFactors {
-    QualityFactors {
+fn ladder_quality_factors(level: u16, fps: f64) -> LevelQualityFactors {
+    LevelQualityFactors {
         resolution: LADDER[usize::from(level)].1,
         frame_rate: fps,
         screen_lines: 1080,
@@ -147,7 +147,7 @@ fn scores_follow_the_reference_on_generated_sessions() {
     let (mut video, mut audio, mut changes) = (Vec::new(), Vec::new(), Vec::new());
     let (mut quality, mut stalls, mut all) = (Vec::new(), Vec::new(), Vec::new());
     for ((journal, _, fps), theirs) in made.iter().zip(run_reference(&folder, &session)) {
-        let judge = |level| quality_factors(level, *fps);
+        let judge = |level| ladder_quality_factors(level, *fps);
         let ours = score_components(journal, judge);
         let list = |value: &Value| -> Vec<f64> {
             let values = value.as_array().unwrap().iter();
@@ -200,7 +200,7 @@ fn scores_follow_the_reference_on_generated_sessions() {
 
 /// Converts a session of the reference's `examples` folder. Each distinct representation of the
 /// session becomes a level.
-fn example_session(example: &Value) -> Option<(PlaybackJournal, Vec<QualityFactors>)> {
+fn example_session(example: &Value) -> Option<(PlaybackJournal, Vec<LevelQualityFactors>)> {
     let audio_kbps = example["I11"]["segments"][0]["bitrate"].as_f64();
     let screen = example["IGen"]["displaySize"].as_str()?.split_once('x')?;
     let handheld = example["IGen"]["device"].as_str() == Some("mobile");
@@ -218,7 +218,7 @@ fn example_session(example: &Value) -> Option<(PlaybackJournal, Vec<QualityFacto
         });
         let (width, height) = segment["resolution"].as_str()?.split_once('x')?;
         if level == factors.len() {
-            factors.push(QualityFactors {
+            factors.push(LevelQualityFactors {
                 resolution: (width.parse().ok()?, height.parse().ok()?),
                 frame_rate: segment["fps"].as_f64()?,
                 screen_lines: screen.1.parse().ok()?,

@@ -1,6 +1,6 @@
 //! Collects the CMCD that a viewer sends.
 
-use super::super::cmcd::{CmcdFormat, CmcdObjectType, CmcdPlayerState, CmcdReport, relative_path};
+use super::super::cmcd::{CmcdFormat, CmcdObjectType, CmcdPlayerState, CmcdReport, relative_url};
 use super::Viewer;
 use super::track_buffer::PendingFetch;
 use media::manifest::read::ResourceRange;
@@ -31,7 +31,7 @@ impl Viewer {
             .map(|estimate| to_kbps(estimate.throughput_bps));
         let state = self.player_state();
         let (next, next_range) = match next {
-            Some((resource, next)) => next_object(resource, &next),
+            Some((resource, next)) => cmcd_next_object(resource, &next),
             None => (None, None),
         };
         CmcdReport {
@@ -105,7 +105,7 @@ fn to_kbps(bps: f64) -> u32 {
 }
 
 /// Returns the relative path of the next object, and its byte range.
-fn next_object(
+fn cmcd_next_object(
     resource: &ResourceRange,
     next: &ResourceRange,
 ) -> (Option<String>, Option<(u64, u64)>) {
@@ -113,7 +113,7 @@ fn next_object(
         .range
         .as_ref()
         .map(|range| (range.start, range.end.saturating_sub(1)));
-    match relative_path(&resource.url, &next.url) {
+    match relative_url(&resource.url, &next.url) {
         Some(path) => (Some(path), range),
         // If the next object is in the same file, CMCD version 1 sends only the byte range (`nrr`).
         None => (None, range.filter(|_| resource.url == next.url)),

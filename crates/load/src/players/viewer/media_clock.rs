@@ -61,7 +61,7 @@ impl MediaClock {
     }
 
     /// Returns the time at which the current wait for playback started, or none during playback.
-    pub(super) fn waits_since(&self) -> Option<Micros> {
+    pub(super) fn waiting_since(&self) -> Option<Micros> {
         match self.state {
             ClockState::Starting => Some(self.began),
             ClockState::Playing => None,
@@ -88,7 +88,7 @@ impl MediaClock {
     }
 
     pub(super) fn seek_to(&mut self, position: i64) {
-        let since = self.waits_since().unwrap_or(self.now);
+        let since = self.waiting_since().unwrap_or(self.now);
         self.position = position;
         self.state = ClockState::Seeking(since);
     }

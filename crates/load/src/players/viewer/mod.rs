@@ -24,7 +24,7 @@ use super::abr::{AbrRule, EwmaEstimator};
 use super::player_interface::{
     FetchProgress, FetchResult, Micros, ParsedDocument, Player, PlayerAction,
 };
-use super::qoe::{PlaybackJournal, QualityFactors, SessionSummary};
+use super::qoe::{LevelQualityFactors, PlaybackJournal, SessionSummary};
 use super::title_ladder::TitleLadder;
 use media_clock::MediaClock;
 use std::sync::Arc;
@@ -127,7 +127,7 @@ impl Viewer {
     pub fn summary(&self) -> SessionSummary {
         let bitrates = &self.bitrates;
         self.journal
-            .summary(bitrates, |level| self.quality_factors(level))
+            .summary(bitrates, |level| self.level_quality_factors(level))
     }
 
     /// Returns the approximate memory use of this viewer in bytes.
@@ -148,14 +148,14 @@ impl Viewer {
             + self.journal.memory_bytes()
     }
 
-    fn quality_factors(&self, level: u16) -> QualityFactors {
+    fn level_quality_factors(&self, level: u16) -> LevelQualityFactors {
         let stream = self.stream.as_ref();
         let level = self
             .levels
             .get(usize::from(level))
             .and_then(|n| stream?.levels.get(usize::from(*n)));
         let audio = level.and_then(|level| Some(stream?.audios.get(level.audio?)?.bps / 1000.0));
-        QualityFactors {
+        LevelQualityFactors {
             resolution: level
                 .and_then(|level| level.resolution)
                 .unwrap_or((1280, 720)),
@@ -167,7 +167,7 @@ impl Viewer {
     }
 
     /// Sets up the levels and the tracks of a parsed manifest.
-    fn open_title(&mut self, stream: Arc<TitleLadder>) {
+    fn set_up_tracks(&mut self, stream: Arc<TitleLadder>) {
         self.manifest.finish_fetch();
         self.levels = self.plan.device.allowed_levels(&stream).into();
         let bps = |n: &u16| stream.levels[usize::from(*n)].bps;
@@ -267,7 +267,7 @@ impl Viewer {
         if let Some(patience) = self.plan.patience
             && self
                 .clock
-                .waits_since()
+                .waiting_since()
                 .is_some_and(|since| now >= since + patience)
         {
             return self.end_session(now, SessionEnd::GaveUp);
@@ -315,7 +315,7 @@ impl Viewer {
         let give_up = self
             .plan
             .patience
-            .and_then(|patience| Some(self.clock.waits_since()? + patience));
+            .and_then(|patience| Some(self.clock.waiting_since()? + patience));
         let unfinished = self.tracks.iter().filter(|track| !track.done);
         let slot = unfinished.filter_map(|track| track.slot.not_before);
         let slot = slot.chain(self.manifest.not_before).min();
@@ -366,10 +366,10 @@ impl Player for Viewer {
         }
         if self.manifest.is_pending(id) {
             match result.document.filter(|_| result.ok) {
-                Some(ParsedDocument::TitleLadder(stream)) => self.open_title(stream),
+                Some(ParsedDocument::TitleLadder(stream)) => self.set_up_tracks(stream),
                 // The manifest URL can also refer to a single media playlist.
                 Some(ParsedDocument::Segments(segments)) => {
-                    self.open_title(Arc::new(TitleLadder::from_segments(segments)));
+                    self.set_up_tracks(Arc::new(TitleLadder::from_segments(segments)));
                 }
                 _ => self.retry_or_fail(now, None),
             }

@@ -7,7 +7,7 @@ use super::super::player_interface::{
 use super::track_buffer::{PendingFetch, TrackRole, micros};
 use super::{StartLevel, Viewer};
 use media::manifest::read::RenditionKind;
-use media::manifest::read::{ResourceRange, SegmentList, SegmentSource};
+use media::manifest::read::{ResourceRange, SegmentList, SegmentListSource};
 use std::sync::Arc;
 
 /// Time after which a track checks again whether it must wait for another track, as in hls.js.
@@ -290,19 +290,19 @@ impl Viewer {
         };
         let read = usize::from(self.tracks[n].documents_parsed[source]);
         let (purpose, resource, format) = match described.segment_sources.get(read) {
-            Some(SegmentSource::Playlist(url)) => {
+            Some(SegmentListSource::Playlist(url)) => {
                 let resource = ResourceRange {
                     url: url.clone(),
                     range: None,
                 };
                 (FetchPurpose::Playlist, resource, DocumentFormat::Manifest)
             }
-            Some(SegmentSource::Sidx(index)) => (
+            Some(SegmentListSource::Sidx(index)) => (
                 FetchPurpose::Index,
                 index.index_resource.clone(),
                 DocumentFormat::Index(index.clone()),
             ),
-            Some(SegmentSource::Segments(segments)) => {
+            Some(SegmentListSource::Segments(segments)) => {
                 let learnt = self.tracks[n].add_segments(source, Arc::new(segments.clone()));
                 return if learnt.is_ok() {
                     TrackDecision::Again

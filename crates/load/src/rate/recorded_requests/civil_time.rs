@@ -11,13 +11,19 @@ pub(super) fn parse_rfc3339(text: &str) -> Option<f64> {
     let (date, rest) = text.split_once(['T', 't', ' '])?;
     let zone = rest.find(['Z', 'z', '+', '-'])?;
     let (time, offset) = rest.split_at_checked(zone)?;
-    Some(unix_seconds(parse_date(date)?, parse_time_of_day(time)?) - parse_utc_offset(offset)?)
+    Some(
+        unix_seconds_from_date(parse_date(date)?, parse_time_of_day(time)?)
+            - parse_utc_offset(offset)?,
+    )
 }
 
 /// Parses the fields `date` and `time` of a W3C log, such as `2026-11-21` and `10:00:00` or
 /// `10:00:00.123`.
 pub(super) fn parse_w3c_time(date: &str, time: &str) -> Option<f64> {
-    Some(unix_seconds(parse_date(date)?, parse_time_of_day(time)?))
+    Some(unix_seconds_from_date(
+        parse_date(date)?,
+        parse_time_of_day(time)?,
+    ))
 }
 
 /// Parses a time such as `29/Feb/2024:23:59:59 +0000`, in the Common Log Format.
@@ -31,7 +37,7 @@ pub(super) fn parse_common_log_time(text: &str) -> Option<f64> {
         .position(|name| Some(*name) == date.get(3..6))? as u32
         + 1;
     let year = parse_digits(parts.nth(1)?)?;
-    let seconds = unix_seconds((year, month, day), parse_time_of_day(time)?);
+    let seconds = unix_seconds_from_date((year, month, day), parse_time_of_day(time)?);
     Some(seconds - parse_utc_offset(offset)?)
 }
 
@@ -80,7 +86,7 @@ fn parse_utc_offset(text: &str) -> Option<f64> {
 }
 
 /// Converts a Gregorian date and a time of day to seconds since 1970.
-fn unix_seconds((year, month, day): (u32, u32, u32), second_of_day: f64) -> f64 {
+fn unix_seconds_from_date((year, month, day): (u32, u32, u32), second_of_day: f64) -> f64 {
     // This calculation starts each year in March, so that a leap day is the last day of a year.
     let year = i64::from(year) - i64::from(month <= 2);
     let month = (i64::from(month) + 9) % 12;

@@ -109,7 +109,7 @@ impl HarEntry {
         }
         let url = base.map_or_else(|| url.clone(), |base| move_to_base(&url, base));
         let method: Method = method.parse().map_err(|_| HarEntryError::Method(method))?;
-        let headers = repeatable_headers(&headers);
+        let headers = replayable_headers(&headers);
         let kind = match headers.contains_key(http::header::RANGE) {
             true => RequestKind::Range,
             false => RequestKind::kind_from_path(url.path()),
@@ -132,7 +132,7 @@ impl HarEntry {
 
 /// Returns the header fields that are sent when the request is repeated. Leaves out HTTP/2
 /// pseudo-header fields and the fields in `OWN_FIELDS`.
-fn repeatable_headers(fields: &[HarHeader]) -> HeaderMap {
+fn replayable_headers(fields: &[HarHeader]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for field in fields {
         let parsed = (

@@ -26,7 +26,7 @@ pub(super) fn split_fields(line: &str, escapes: QuoteEscapes) -> Option<Vec<Cow<
             return None;
         }
         let (field, after) = match rest.as_bytes().first()? {
-            b'"' => split_quoted(rest.get(1..)?, escapes)?,
+            b'"' => split_at_closing_quote(rest.get(1..)?, escapes)?,
             b'[' if escapes == QuoteEscapes::Backslash => {
                 let (inside, after) = rest.get(1..)?.split_once(']')?;
                 (Cow::Borrowed(inside), after)
@@ -45,7 +45,7 @@ pub(super) fn split_fields(line: &str, escapes: QuoteEscapes) -> Option<Vec<Cow<
 
 /// Returns the text before the closing quote, with its escape sequences decoded. Also returns the
 /// text after the closing quote.
-fn split_quoted(text: &str, escapes: QuoteEscapes) -> Option<(Cow<'_, str>, &str)> {
+fn split_at_closing_quote(text: &str, escapes: QuoteEscapes) -> Option<(Cow<'_, str>, &str)> {
     let bytes = text.as_bytes();
     let mut at = 0;
     let end = loop {

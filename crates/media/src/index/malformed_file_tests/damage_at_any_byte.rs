@@ -7,7 +7,7 @@ use proptest::prelude::*;
 pub(super) fn collect_samples(index: &Index) -> Vec<Vec<Sample>> {
     let tracks = index.tracks.iter();
     tracks
-        .map(|track| track.samples.range(0..track.samples.len()).collect())
+        .map(|track| track.samples.iter_range(0..track.samples.len()).collect())
         .collect()
 }
 

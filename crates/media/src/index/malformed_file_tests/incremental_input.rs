@@ -2,8 +2,10 @@
 //! fed at once.
 
 use super::super::Indexer;
-use super::super::testing::{MuxTrack, ProgressiveLayout, mux_progressive, sample_row};
-use super::{build_fragmented, build_progressive, build_tracks, index_file_in_memory};
+use super::super::testing::{
+    ProgressiveLayout, SyntheticTrack, build_synthetic_progressive, unplaced_sample,
+};
+use super::{build_fragmented, build_progressive, build_synthetic_tracks, index_file_in_memory};
 use crate::mp4;
 use proptest::prelude::*;
 
@@ -27,13 +29,18 @@ fn build_index_mp4_of_two_files() -> Vec<u8> {
 
 /// Builds a film in which `stsz` stores one common size for all 400 audio samples.
 fn build_constant_size_film(moov_first: bool) -> Vec<u8> {
-    let sound = (0..400).map(|_| sample_row(1024, 0, 3, true)).collect();
-    let tracks = [MuxTrack::audio(1, sound), build_tracks().swap_remove(0)];
+    let sound = (0..400)
+        .map(|_| unplaced_sample(1024, 0, 3, true))
+        .collect();
+    let tracks = [
+        SyntheticTrack::audio(1, sound),
+        build_synthetic_tracks().swap_remove(0),
+    ];
     let layout = ProgressiveLayout {
         moov_first,
         ..ProgressiveLayout::default()
     };
-    mux_progressive(&tracks, &layout).to_bytes()
+    build_synthetic_progressive(&tracks, &layout).to_bytes()
 }
 
 /// Builds a progressive film in which the first box called `name` occurs twice.

@@ -49,12 +49,12 @@ fn a_film_without_its_only_video_is_refused() {
     remove_box(&mut file, b"stsd", 0);
     expect_error(&file, ErrorKind::Malformed, &["no stsd box", "moov/trak"]);
     // If there is a second video track, the film is served without the broken video track.
-    let mut film = build_tracks();
-    film.push(MuxTrack {
+    let mut film = build_synthetic_tracks();
+    film.push(SyntheticTrack {
         id: 3,
         ..film[0].clone()
     });
-    let mut file = mux_progressive(&film, &ProgressiveLayout::default()).to_bytes();
+    let mut file = build_synthetic_progressive(&film, &ProgressiveLayout::default()).to_bytes();
     remove_box(&mut file, b"stsd", 0);
     let index = index_file_in_memory(&file).unwrap();
     let ids: Vec<u32> = index.tracks.iter().map(|track| track.id).collect();

@@ -35,7 +35,7 @@ proptest! {
         let packed = pack_samples(&rows);
         prop_assert_eq!(packed.len() as usize, rows.len());
         let from = from.min(packed.len());
-        let back: Vec<Sample> = packed.range(from..packed.len()).collect();
+        let back: Vec<Sample> = packed.iter_range(from..packed.len()).collect();
         prop_assert_eq!(&back[..], &rows[from as usize..]);
         for (n, row) in rows.iter().enumerate() {
             prop_assert_eq!(packed.get(n as u32), *row);

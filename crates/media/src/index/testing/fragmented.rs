@@ -1,6 +1,8 @@
 //! Writes fragmented files: a `moov`, followed by pairs of `moof` and `mdat`.
 
-use super::{MuxTrack, ProgressiveLayout, SyntheticMediaFile, mux_progressive, write_words};
+use super::{
+    ProgressiveLayout, SyntheticMediaFile, SyntheticTrack, build_synthetic_progressive, write_words,
+};
 use crate::bytes::{write_box, write_full_box};
 use crate::index::Sample;
 
@@ -14,7 +16,7 @@ pub enum OffsetBase {
 
 /// One fragment: a `moof` and its `mdat`.
 #[derive(Debug, Clone)]
-pub struct MuxFragment {
+pub struct SyntheticFragment {
     pub offset_base: OffsetBase,
     /// Whether `trun` contains all fields of each sample. Otherwise, `tfhd` contains the values
     /// that all samples share.
@@ -30,11 +32,11 @@ const STRAY: [&[u8; 4]; 6] = [b"styp", b"prft", b"emsg", b"free", b"uuid", b"met
 
 /// Writes an `ftyp`, a `moov` with the first `in_moov` samples of each track, and fragments.
 pub fn mux_fragmented(
-    tracks: &[MuxTrack],
+    tracks: &[SyntheticTrack],
     in_moov: u32,
-    fragments: &[MuxFragment],
+    fragments: &[SyntheticFragment],
 ) -> SyntheticMediaFile {
-    let heads: Vec<MuxTrack> = tracks
+    let heads: Vec<SyntheticTrack> = tracks
         .iter()
         .map(|track| truncate_track(track, in_moov))
         .collect();
@@ -43,7 +45,7 @@ pub fn mux_fragmented(
         has_mvex: true,
         ..ProgressiveLayout::default()
     };
-    let start = mux_progressive(&heads, &layout);
+    let start = build_synthetic_progressive(&heads, &layout);
     let mut file = start.to_bytes();
     let mut expected = start.expected_samples;
     let mut cursor = FragmentCursor::new(&expected);
@@ -66,7 +68,7 @@ pub fn mux_fragmented(
     }
 }
 
-fn truncate_track(track: &MuxTrack, samples: u32) -> MuxTrack {
+fn truncate_track(track: &SyntheticTrack, samples: u32) -> SyntheticTrack {
     let mut track = track.clone();
     track.rows.truncate(samples as usize);
     track
@@ -93,7 +95,7 @@ impl FragmentCursor {
         }
     }
 
-    fn push(&mut self, track: usize, row: &Sample, offset: u64) {
+    fn record_sample(&mut self, track: usize, row: &Sample, offset: u64) {
         let (done, dts) = &mut self.done[track];
         let dts_now = *dts;
         *done += 1;
@@ -112,8 +114,8 @@ impl FragmentCursor {
 
 fn append_fragment(
     file: &mut Vec<u8>,
-    tracks: &[MuxTrack],
-    fragment: &MuxFragment,
+    tracks: &[SyntheticTrack],
+    fragment: &SyntheticFragment,
     cursor: &mut FragmentCursor,
 ) {
     let at = file.len() as u64;
@@ -126,8 +128,8 @@ fn append_fragment(
 fn write_moof(
     at: u64,
     media: u64,
-    tracks: &[MuxTrack],
-    fragment: &MuxFragment,
+    tracks: &[SyntheticTrack],
+    fragment: &SyntheticFragment,
     cursor: &mut FragmentCursor,
 ) -> Vec<u8> {
     let mut out = Vec::new();
@@ -264,9 +266,9 @@ impl SharedFields {
 fn write_traf(
     out: &mut Vec<u8>,
     (base, mut next): (u64, u64),
-    (which, track): (usize, &MuxTrack),
+    (which, track): (usize, &SyntheticTrack),
     runs: &[u32],
-    fragment: &MuxFragment,
+    fragment: &SyntheticFragment,
     cursor: &mut FragmentCursor,
 ) -> u64 {
     let (done, dts) = cursor.done[which];
@@ -287,7 +289,7 @@ fn write_traf(
         let offset = (!follows).then(|| next as i64 - base as i64);
         shared.write_trun(out, run, offset);
         for row in run {
-            cursor.push(which, row, next);
+            cursor.record_sample(which, row, next);
             next += u64::from(row.size);
         }
     }

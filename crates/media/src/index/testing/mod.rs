@@ -5,15 +5,15 @@
 mod fragmented;
 mod progressive;
 
-pub use fragmented::{MuxFragment, OffsetBase, mux_fragmented};
-pub use progressive::{ProgressiveLayout, mux_progressive};
+pub use fragmented::{OffsetBase, SyntheticFragment, mux_fragmented};
+pub use progressive::{ProgressiveLayout, build_synthetic_progressive};
 
 use crate::index::Sample;
 use std::ops::Range;
 
 /// A track to write. `dts` and `offset` of its samples are ignored.
 #[derive(Debug, Clone)]
-pub struct MuxTrack {
+pub struct SyntheticTrack {
     pub id: u32,
     pub is_video: bool,
     pub timescale: u32,
@@ -28,9 +28,9 @@ pub struct MuxTrack {
     pub handler: [u8; 4],
 }
 
-impl MuxTrack {
-    pub fn video(id: u32, rows: Vec<Sample>) -> MuxTrack {
-        MuxTrack {
+impl SyntheticTrack {
+    pub fn video(id: u32, rows: Vec<Sample>) -> SyntheticTrack {
+        SyntheticTrack {
             id,
             is_video: true,
             timescale: 12_800,
@@ -43,19 +43,19 @@ impl MuxTrack {
         }
     }
 
-    pub fn audio(id: u32, rows: Vec<Sample>) -> MuxTrack {
-        MuxTrack {
+    pub fn audio(id: u32, rows: Vec<Sample>) -> SyntheticTrack {
+        SyntheticTrack {
             is_video: false,
             timescale: 48_000,
             entries: vec![decode_hex(AAC)],
             handler: *b"soun",
-            ..MuxTrack::video(id, rows)
+            ..SyntheticTrack::video(id, rows)
         }
     }
 }
 
 /// Creates a sample whose decode time and file offset are 0.
-pub fn sample_row(duration: u32, composition_offset: i32, size: u32, sync: bool) -> Sample {
+pub fn unplaced_sample(duration: u32, composition_offset: i32, size: u32, sync: bool) -> Sample {
     let (dts, offset) = (0, 0);
     Sample {
         dts,

@@ -1,6 +1,6 @@
 //! Writes progressive files with one `moov` and one `mdat`.
 
-use super::{MuxTrack, SyntheticMediaFile, write_words};
+use super::{SyntheticMediaFile, SyntheticTrack, write_words};
 use crate::bytes::{write_box, write_full_box};
 use crate::index::Sample;
 
@@ -21,10 +21,13 @@ pub struct ProgressiveLayout {
     pub has_mvex: bool,
 }
 
-type MuxChunk = (u32, u32, u64);
+type ChunkPlacement = (u32, u32, u64);
 
 /// Writes a file with one `moov` and one `mdat`.
-pub fn mux_progressive(tracks: &[MuxTrack], layout: &ProgressiveLayout) -> SyntheticMediaFile {
+pub fn build_synthetic_progressive(
+    tracks: &[SyntheticTrack],
+    layout: &ProgressiveLayout,
+) -> SyntheticMediaFile {
     let (mut chunks, media) = place_chunks(tracks, layout);
     let mut ftyp = Vec::new();
     write_box(&mut ftyp, b"ftyp", |out| out.extend(b"isom\0\0\0\0isom"));
@@ -51,7 +54,7 @@ pub fn mux_progressive(tracks: &[MuxTrack], layout: &ProgressiveLayout) -> Synth
     let expected = tracks
         .iter()
         .zip(&chunks)
-        .map(|(track, chunks)| samples_in_chunks(track, chunks))
+        .map(|(track, chunks)| place_samples(track, chunks))
         .collect();
     let (before, after) = match layout.moov_first {
         true => ([ftyp, moov, mdat].concat(), Vec::new()),
@@ -67,7 +70,10 @@ pub fn mux_progressive(tracks: &[MuxTrack], layout: &ProgressiveLayout) -> Synth
 
 /// Returns the chunks of each track, as (first sample, number of samples, offset within the media).
 /// Also returns the size of the media in bytes.
-fn place_chunks(tracks: &[MuxTrack], layout: &ProgressiveLayout) -> (Vec<Vec<MuxChunk>>, u64) {
+fn place_chunks(
+    tracks: &[SyntheticTrack],
+    layout: &ProgressiveLayout,
+) -> (Vec<Vec<ChunkPlacement>>, u64) {
     let mut chunks = vec![Vec::new(); tracks.len()];
     let mut next = vec![0u32; tracks.len()];
     let mut at = 0;
@@ -85,7 +91,7 @@ fn place_chunks(tracks: &[MuxTrack], layout: &ProgressiveLayout) -> (Vec<Vec<Mux
     (chunks, at)
 }
 
-fn samples_in_chunks(track: &MuxTrack, chunks: &[MuxChunk]) -> Vec<Sample> {
+fn place_samples(track: &SyntheticTrack, chunks: &[ChunkPlacement]) -> Vec<Sample> {
     let mut dts = 0;
     let mut out = Vec::new();
     for (first, count, mut offset) in chunks.iter().copied() {
@@ -103,8 +109,8 @@ fn samples_in_chunks(track: &MuxTrack, chunks: &[MuxChunk]) -> Vec<Sample> {
 }
 
 fn write_moov(
-    tracks: &[MuxTrack],
-    chunks: &[Vec<MuxChunk>],
+    tracks: &[SyntheticTrack],
+    chunks: &[Vec<ChunkPlacement>],
     layout: &ProgressiveLayout,
 ) -> Vec<u8> {
     let mut out = Vec::new();
@@ -130,8 +136,8 @@ fn write_moov(
 
 fn write_trak(
     out: &mut Vec<u8>,
-    track: &MuxTrack,
-    chunks: &[MuxChunk],
+    track: &SyntheticTrack,
+    chunks: &[ChunkPlacement],
     layout: &ProgressiveLayout,
 ) {
     write_full_box(out, b"tkhd", 0, 3, |out| {
@@ -164,8 +170,8 @@ fn write_trak(
 
 fn write_stbl(
     out: &mut Vec<u8>,
-    track: &MuxTrack,
-    chunks: &[MuxChunk],
+    track: &SyntheticTrack,
+    chunks: &[ChunkPlacement],
     layout: &ProgressiveLayout,
 ) {
     write_full_box(out, b"stsd", 0, 0, |out| {

@@ -4,7 +4,9 @@
 use crate::bytes::write_box;
 use crate::codec::TextFormat;
 use crate::error::ErrorKind;
-use crate::index::testing::{MuxTrack, ProgressiveLayout, mux_progressive, sample_row};
+use crate::index::testing::{
+    ProgressiveLayout, SyntheticTrack, build_synthetic_progressive, unplaced_sample,
+};
 use crate::index::{Index, Indexer, Track, index_file_in_memory};
 
 /// A `tx3g` sample entry without styles.
@@ -17,23 +19,23 @@ fn tx3g_entry() -> Vec<u8> {
     entry
 }
 
-fn video() -> MuxTrack {
-    let rows = (0..50).map(|n| sample_row(512, 0, 100, n % 25 == 0));
-    MuxTrack::video(1, rows.collect())
+fn video() -> SyntheticTrack {
+    let rows = (0..50).map(|n| unplaced_sample(512, 0, 100, n % 25 == 0));
+    SyntheticTrack::video(1, rows.collect())
 }
 
-fn text(id: u32) -> MuxTrack {
-    let rows = (0..4).map(|_| sample_row(500, 0, 20, true)).collect();
-    MuxTrack {
+fn text(id: u32) -> SyntheticTrack {
+    let rows = (0..4).map(|_| unplaced_sample(500, 0, 20, true)).collect();
+    SyntheticTrack {
         timescale: 1000,
         entries: vec![tx3g_entry()],
         handler: *b"sbtl",
-        ..MuxTrack::audio(id, rows)
+        ..SyntheticTrack::audio(id, rows)
     }
 }
 
-fn mux(tracks: &[MuxTrack]) -> Vec<u8> {
-    mux_progressive(tracks, &ProgressiveLayout::default()).to_bytes()
+fn mux(tracks: &[SyntheticTrack]) -> Vec<u8> {
+    build_synthetic_progressive(tracks, &ProgressiveLayout::default()).to_bytes()
 }
 
 fn text_ids(index: &Index) -> Vec<u32> {
@@ -57,7 +59,7 @@ fn text_tracks_are_indexed_and_kept_by_index_mp4s() {
     for (a, b) in index.text_tracks.iter().zip(&back.text_tracks) {
         assert_eq!(b.codec.text(), Some(TextFormat::Tx3g));
         assert_eq!(a.codec.sample_entry, b.codec.sample_entry);
-        let samples = |track: &Track| track.samples.range(0..9).collect::<Vec<_>>();
+        let samples = |track: &Track| track.samples.iter_range(0..9).collect::<Vec<_>>();
         assert_eq!(samples(a), samples(b));
     }
 }

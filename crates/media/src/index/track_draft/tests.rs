@@ -1,7 +1,7 @@
 //! Fragments whose decode times have gaps, overlaps and jumps.
 
 use super::*;
-use crate::index::testing::sample_row;
+use crate::index::testing::unplaced_sample;
 
 /// Builds a track with three samples of 100 ticks each. The decode time of the first sample is
 /// 5000.
@@ -19,7 +19,7 @@ fn build_draft() -> TrackDraft {
 }
 
 fn push_ten_byte_sample(draft: &mut TrackDraft, offset: u64) {
-    let sample = sample_row(100, 0, 10, true);
+    let sample = unplaced_sample(100, 0, 10, true);
     draft.push_sample(Sample { offset, ..sample }).unwrap();
 }
 

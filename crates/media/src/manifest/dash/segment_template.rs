@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 /// Addressing of segments in a `SegmentTemplate` (ISO/IEC 23009-1, 5.3.9.4.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum SegmentAddressing {
+pub enum TemplateAddressing {
     /// By start time, with `$Time$`.
     #[default]
     Time,
@@ -17,7 +17,7 @@ pub enum SegmentAddressing {
 pub(super) fn write_segment_template(
     out: &mut String,
     presentation: &Presentation,
-    template: SegmentAddressing,
+    template: TemplateAddressing,
     rendition: &Rendition,
     indent: &str,
 ) {
@@ -28,15 +28,15 @@ pub(super) fn write_segment_template(
         let _ = write!(out, " presentationTimeOffset=\"{offset}\"");
     }
     let media = match template {
-        SegmentAddressing::Time => url::TIME_TEMPLATE,
-        SegmentAddressing::Number => url::NUMBER_TEMPLATE,
+        TemplateAddressing::Time => url::TIME_TEMPLATE,
+        TemplateAddressing::Number => url::NUMBER_TEMPLATE,
     };
     let _ = write!(
         out,
         " initialization=\"{}\" media=\"{media}\"",
         url::INIT_TEMPLATE
     );
-    if template == SegmentAddressing::Number {
+    if template == TemplateAddressing::Number {
         out.push_str(" startNumber=\"1\"");
     }
     out.push_str(">\n");

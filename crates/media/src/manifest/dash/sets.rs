@@ -2,7 +2,7 @@
 
 use super::elements::{write_attribute, write_property};
 use super::text_sets::write_caption_channels;
-use crate::codec::{CicpColor, Codec, MediaFormat, VideoFormat};
+use crate::codec::{CicpColor, Codec, TrackFormat, VideoFormat};
 use crate::index::{AUDIO_PURPOSE_SCHEME, DASH_ROLE_SCHEME, Track};
 use crate::manifest::audio_groups::group_audio;
 use crate::manifest::audio_purpose::{
@@ -221,7 +221,7 @@ impl AdaptationSet<'_> {
     }
 
     fn write_properties(&self, out: &mut String, presentation: &Presentation, codec: &Codec) {
-        if let MediaFormat::Audio(audio) = &codec.format {
+        if let TrackFormat::Audio(audio) = &codec.format {
             let (scheme, value) = &audio.dash_channel_configuration;
             write_property(out, "AudioChannelConfiguration", scheme, value);
         }
@@ -229,7 +229,7 @@ impl AdaptationSet<'_> {
         for element in signaling.iter().flat_map(|track| &track.dash_elements) {
             let _ = writeln!(out, "      {element}");
         }
-        if let MediaFormat::Video(video) = &codec.format
+        if let TrackFormat::Video(video) = &codec.format
             && let Some(color) = video.color
         {
             write_color_properties(out, color);

@@ -1,7 +1,7 @@
 //! Writes AdaptationSets of text. The text is WebVTT or IMSC in CMAF segments, or one WebVTT file.
 
 use super::elements::{write_attribute, write_property};
-use super::segment_template::{SegmentAddressing, write_segment_timeline};
+use super::segment_template::{TemplateAddressing, write_segment_timeline};
 use crate::manifest::escaping::XmlText;
 use crate::manifest::url;
 use crate::presentation::{DashTextForm, Presentation};
@@ -12,7 +12,7 @@ use std::fmt::Write;
 pub(super) fn write_text_sets(
     out: &mut String,
     presentation: &Presentation,
-    addressing: SegmentAddressing,
+    addressing: TemplateAddressing,
     first_id: usize,
 ) {
     let Some(grid) = presentation.text_segment_times() else {
@@ -110,7 +110,7 @@ fn write_text_set_start(
 fn write_template(
     out: &mut String,
     grid: &TextSegmentTimes<'_>,
-    addressing: SegmentAddressing,
+    addressing: TemplateAddressing,
     infix: &str,
 ) {
     let name = |template: &str| match template.rsplit_once('.') {
@@ -125,8 +125,8 @@ fn write_template(
     }
     write_attribute(out, "initialization", name(url::INIT_TEMPLATE));
     match addressing {
-        SegmentAddressing::Time => write_attribute(out, "media", name(url::TIME_TEMPLATE)),
-        SegmentAddressing::Number => {
+        TemplateAddressing::Time => write_attribute(out, "media", name(url::TIME_TEMPLATE)),
+        TemplateAddressing::Number => {
             write_attribute(out, "media", name(url::NUMBER_TEMPLATE));
             out.push_str(" startNumber=\"1\"");
         }

@@ -10,7 +10,7 @@ use std::fmt::Write;
 /// audio.
 pub fn write_iframe_playlist(presentation: &Presentation, rendition: &Rendition) -> Option<String> {
     presentation.track(rendition).codec.video()?;
-    let keys: Vec<u32> = presentation.key_frames(rendition).collect();
+    let keys: Vec<u32> = presentation.trick_play_key_frames(rendition).collect();
     let mut out = String::with_capacity(400 + keys.len() * 44);
     let version = playlist_version(SegmentFormat::Cmaf, false);
     let tags = format!("{INDEPENDENT_SEGMENTS}#EXT-X-I-FRAMES-ONLY\n");

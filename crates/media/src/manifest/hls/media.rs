@@ -106,7 +106,7 @@ impl ExtinfWriter {
             // If this rendition starts more than 250 ms after the earliest rendition, the `EXTINF`
             // duration of the first segment includes this delay. The delay never exceeds `start`,
             // so the subtraction does not wrap.
-            start_ticks: start.wrapping_sub(presentation.listed_lead_ticks(rendition)),
+            start_ticks: start.wrapping_sub(presentation.late_start_ticks(rendition)),
             printed_units: 0,
         }
     }

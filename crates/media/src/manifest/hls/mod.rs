@@ -56,7 +56,7 @@ struct SegmentPacking {
 }
 
 /// Returns the bandwidth of a rendition's segments with this packing.
-fn packed_bandwidth(
+fn bandwidth_with_packing(
     presentation: &Presentation,
     rendition: &Rendition,
     packing: SegmentPacking,

@@ -1,9 +1,10 @@
 //! Writes multivariant playlists (RFC 8216, 4.3.4).
 
 use super::score::format_score;
-use super::text::{TextGroup, write_text_group};
+use super::text::{TextVariantAttributes, write_text_group};
 use super::{
-    INDEPENDENT_SEGMENTS, SegmentPacking, packed_bandwidth, playlist_version, segment_extension,
+    INDEPENDENT_SEGMENTS, SegmentPacking, bandwidth_with_packing, playlist_version,
+    segment_extension,
 };
 use crate::index::Track;
 use crate::manifest::audio_groups::{AudioFamily, AudioProgramme, group_audio};
@@ -217,7 +218,7 @@ fn write_audio_group<'a>(
         if !codec_strings.contains(&member.codec_string) {
             codec_strings.push(member.codec_string);
         }
-        let measured = packed_bandwidth(presentation, rendition, packing);
+        let measured = bandwidth_with_packing(presentation, rendition, packing);
         total.peak = total.peak.max(measured.peak);
         total.average = total.average.max(measured.average);
         let name = unique_name(presentation, rendition, &names);
@@ -308,11 +309,11 @@ fn write_variant(
     presentation: &Presentation,
     packing: SegmentPacking,
     (rendition, group): (&Rendition, Option<&AudioGroup>),
-    text: &TextGroup,
+    text: &TextVariantAttributes,
 ) {
     let codec = &presentation.track(rendition).codec;
     let is_video = codec.video().is_some();
-    let own = packed_bandwidth(presentation, rendition, packing);
+    let own = bandwidth_with_packing(presentation, rendition, packing);
     let with = group.map_or(Bandwidth::default(), |group| group.bandwidth);
     let (peak, average) = if is_video {
         (own.peak + with.peak, own.average + with.average)
@@ -390,7 +391,7 @@ fn write_video_attributes(
     let _ = write!(out, ",RESOLUTION={width}x{height}");
     if moving {
         let (frames, seconds) = rendition.frame_rate;
-        let _ = write!(out, ",FRAME-RATE={}", format_thousandths(frames, seconds));
+        let _ = write!(out, ",FRAME-RATE={}", format_quotient(frames, seconds));
     }
     if let Some(range) = track_facts::video_range(video.color) {
         let _ = write!(out, ",VIDEO-RANGE={range}");
@@ -401,7 +402,7 @@ fn write_video_attributes(
 }
 
 /// Formats `a / b`, rounded to three decimals.
-fn format_thousandths(a: u64, b: u64) -> String {
+fn format_quotient(a: u64, b: u64) -> String {
     let b = u128::from(b.max(1));
     let thousandths = (u128::from(a) * 1000 + b / 2) / b;
     format!("{}.{:03}", thousandths / 1000, thousandths % 1000)

@@ -13,7 +13,7 @@ pub(super) fn format_score(
     own: Bandwidth,
     audio: Bandwidth,
 ) -> String {
-    let percent = efficiency_percent(presentation.track(rendition).codec.fourcc);
+    let percent = codec_efficiency_percent(presentation.track(rendition).codec.fourcc);
     let video = u128::from(own.average) * percent / 100;
     let kilobits = (video + u128::from(audio.average)).div_ceil(1000).max(1);
     format!("{}.{:03}", kilobits / 1000, kilobits % 1000)
@@ -22,7 +22,7 @@ pub(super) fn format_score(
 /// Returns the bitrate that AVC needs for the same quality, in percent of the bitrate of this
 /// codec. The values are typical of published comparisons of encoders. The order of the codecs
 /// matters more than the exact values.
-fn efficiency_percent(fourcc: [u8; 4]) -> u128 {
+fn codec_efficiency_percent(fourcc: [u8; 4]) -> u128 {
     match &fourcc {
         b"vp09" => 140,
         b"hvc1" | b"hev1" | b"dvh1" | b"dvhe" => 150,

@@ -24,7 +24,7 @@ const EASY_TO_READ_CHARACTERISTIC: &str = "public.easy-to-read";
 /// The attributes and the codec string with which every variant declares the subtitles and captions
 /// of the title.
 #[derive(Default)]
-pub(super) struct TextGroup {
+pub(super) struct TextVariantAttributes {
     /// Attributes that name the groups; empty if the title has neither subtitles nor captions.
     pub(super) attributes: String,
     /// Codec string of the text; `None` for WebVTT, which needs no codec string.
@@ -36,7 +36,7 @@ pub(super) fn write_text_group(
     out: &mut String,
     presentation: &Presentation,
     format: SegmentFormat,
-) -> TextGroup {
+) -> TextVariantAttributes {
     let text = &presentation.text;
     let form = HlsTextForm::choose_text_form(format, &presentation.manifest_rules);
     let mut names: Vec<String> = Vec::new();
@@ -83,7 +83,7 @@ pub(super) fn write_text_group(
         );
         names.push(name);
     }
-    let mut group = TextGroup::default();
+    let mut group = TextVariantAttributes::default();
     if !text.is_empty() {
         let _ = write!(group.attributes, ",SUBTITLES=\"{TEXT_GROUP}\"");
         group.codec = (form == HlsTextForm::Imsc).then_some(IMSC_CODEC);

@@ -45,11 +45,11 @@ pub(super) fn parse_duration(text: &str) -> Option<i64> {
     if days.is_empty() && time.is_empty() {
         return None;
     }
-    let days = sum_duration_fields(
+    let days = parse_duration_fields(
         days,
         &[('Y', 365 * 86_400), ('M', 30 * 86_400), ('D', 86_400)],
     )?;
-    let total = days.checked_add(sum_duration_fields(
+    let total = days.checked_add(parse_duration_fields(
         time,
         &[('H', 3600), ('M', 60), ('S', 1)],
     )?)?;
@@ -58,7 +58,7 @@ pub(super) fn parse_duration(text: &str) -> Option<i64> {
 
 /// Returns the sum of all fields in nanoseconds. Each field consists of a number and a unit, such
 /// as `30M`. Each unit may occur at most once, in the order of `units`.
-fn sum_duration_fields(mut text: &str, units: &[(char, i64)]) -> Option<i64> {
+fn parse_duration_fields(mut text: &str, units: &[(char, i64)]) -> Option<i64> {
     let mut total = 0_i64;
     for (unit, factor) in units {
         if let Some((number, rest)) = text.split_once(*unit) {

@@ -3,7 +3,7 @@
 //!
 //! [`hls`] and [`mpd`] parse text into [`ManifestRendition`]s. The [`SegmentList`]s of a rendition
 //! have exact times and byte positions. If a media playlist or `sidx` must be fetched first, the
-//! [`SegmentSource`] of the rendition contains its URL.
+//! [`SegmentListSource`] of the rendition contains its URL.
 
 pub mod hls;
 pub mod mpd;
@@ -58,12 +58,12 @@ pub struct ManifestRendition {
     /// BCP 47 language tag, if known.
     pub language: Option<String>,
     /// Sources of the rendition's segments, in order of time.
-    pub segment_sources: Vec<SegmentSource>,
+    pub segment_sources: Vec<SegmentListSource>,
 }
 
 /// The source of some or all segments of a rendition.
 #[derive(Debug, Clone, PartialEq)]
-pub enum SegmentSource {
+pub enum SegmentListSource {
     /// An HLS media playlist that must be fetched and parsed first.
     Playlist(Url),
     /// A `sidx` that must be fetched and parsed first.

@@ -51,12 +51,12 @@ pub(super) struct SegmentRow {
 pub(super) struct SegmentAddress {
     pub(super) base: std::sync::Arc<Url>,
     pub(super) text: Box<str>,
-    pub(super) template: Option<std::sync::Arc<RepresentationIdentity>>,
+    pub(super) template: Option<std::sync::Arc<RepresentationTemplateValues>>,
 }
 
 /// Values of a representation that replace identifiers of a URL template.
 #[derive(Debug, PartialEq)]
-pub(super) struct RepresentationIdentity {
+pub(super) struct RepresentationTemplateValues {
     pub(super) id: String,
     pub(super) bandwidth: u64,
 }

@@ -26,14 +26,18 @@ pub(super) fn fill_template(template: &str, values: &TemplateValues<'_>) -> Resu
         let (name, after) = after
             .split_once('$')
             .ok_or_else(|| Error::malformed("unpaired $ in a SegmentTemplate"))?;
-        write_identifier_value(&mut out, name, values)?;
+        expand_template_identifier(&mut out, name, values)?;
         rest = after;
     }
     out.push_str(rest);
     Ok(out)
 }
 
-fn write_identifier_value(out: &mut String, name: &str, values: &TemplateValues<'_>) -> Result<()> {
+fn expand_template_identifier(
+    out: &mut String,
+    name: &str,
+    values: &TemplateValues<'_>,
+) -> Result<()> {
     let (name, format) = match name.split_once('%') {
         Some((name, format)) => (name, Some(format)),
         None => (name, None),

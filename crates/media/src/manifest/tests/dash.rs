@@ -3,7 +3,7 @@
 use super::{audio_track, build_film, build_title, video_track};
 use crate::fixtures::{self, arbitrary_title};
 use crate::index::Track;
-use crate::manifest::dash::{SegmentAddressing, write_mpd};
+use crate::manifest::dash::{TemplateAddressing, write_mpd};
 use crate::presentation::{PackagingRules, Presentation, Rendition};
 use dash_mpd_core::{AdaptationSet, MPD, SegmentTemplate};
 use proptest::prelude::*;
@@ -39,7 +39,7 @@ fn timeline_entries(template: &SegmentTemplate) -> Vec<(u64, u64)> {
 #[test]
 fn a_ladder_with_two_languages_is_listed() {
     let film = build_film();
-    let mpd = parse_mpd_text(&write_mpd(&film, SegmentAddressing::Time));
+    let mpd = parse_mpd_text(&write_mpd(&film, TemplateAddressing::Time));
     assert_eq!(mpd.mpdtype.as_deref(), Some("static"));
     assert_eq!(mpd.mediaPresentationDuration, Some(Duration::from_secs(20)));
     assert_eq!(
@@ -77,7 +77,7 @@ fn wide_colour_is_an_essential_property() {
     hdr.codec = fixtures::build_hevc_pq_test_codec();
     let text = write_mpd(
         &build_title(vec![vec![video_track(9_000)], vec![hdr]]),
-        SegmentAddressing::Time,
+        TemplateAddressing::Time,
     );
     let mpd = parse_mpd_text(&text);
     let [sdr, hdr] = adaptation_sets(&mpd) else {
@@ -110,7 +110,7 @@ fn commentary_is_an_alternate_with_its_name() {
             audio_track("eng", 300),
             commentary,
         ]]),
-        SegmentAddressing::Time,
+        TemplateAddressing::Time,
     );
     let mpd = parse_mpd_text(&text);
     let set = &adaptation_sets(&mpd)[2];
@@ -121,7 +121,7 @@ fn commentary_is_an_alternate_with_its_name() {
 #[test]
 fn qualities_of_one_programme_share_a_set() {
     let files = vec![vec![audio_track("eng", 300), audio_track("eng", 900)]];
-    let mpd = parse_mpd_text(&write_mpd(&build_title(files), SegmentAddressing::Time));
+    let mpd = parse_mpd_text(&write_mpd(&build_title(files), TemplateAddressing::Time));
     let ids: Vec<_> = adaptation_sets(&mpd)[0]
         .representations
         .iter()
@@ -133,7 +133,7 @@ fn qualities_of_one_programme_share_a_set() {
 #[test]
 fn numbers_count_from_one() {
     let film = build_film();
-    let text = write_mpd(&film, SegmentAddressing::Number);
+    let text = write_mpd(&film, TemplateAddressing::Number);
     let mpd = parse_mpd_text(&text);
     let template = adaptation_sets(&mpd)[0]
         .SegmentTemplate
@@ -164,7 +164,7 @@ fn open_gops_have_no_access_point_of_type_one() {
         &rows,
     );
     let film = build_title(vec![vec![open, audio_track("eng", 300)]]);
-    let text = write_mpd(&film, SegmentAddressing::Time);
+    let text = write_mpd(&film, TemplateAddressing::Time);
     let types: Vec<_> = adaptation_sets(&parse_mpd_text(&text))
         .iter()
         .map(|set| set.startWithSAP)
@@ -188,7 +188,7 @@ proptest! {
     #[test]
     fn timelines_match_the_served_segments(files in arbitrary_title(), segment_ms in 100u32..4000) {
         let Ok(title) = Presentation::new(files, &PackagingRules { segment_duration_ms: segment_ms }) else { return Ok(()) };
-        let mpd = parse_mpd_text(&write_mpd(&title, SegmentAddressing::Time));
+        let mpd = parse_mpd_text(&write_mpd(&title, TemplateAddressing::Time));
         let listed: usize = adaptation_sets(&mpd).iter().map(|set| set.representations.len()).sum();
         prop_assert_eq!(listed, title.renditions.len());
         for rendition in &title.renditions {

@@ -310,7 +310,7 @@ fn transport_streams_list_only_supported_codecs() {
     );
     assert_eq!((silent.variants.len(), silent.alternatives.len()), (1, 0));
     let mut vp9 = video_track(9_000);
-    if let crate::codec::MediaFormat::Video(video) = &mut vp9.codec.format {
+    if let crate::codec::TrackFormat::Video(video) = &mut vp9.codec.format {
         video.nal = None;
     }
     let blind = build_title(vec![vec![vp9, audio_track("eng", 300)]]);
@@ -514,7 +514,7 @@ proptest! {
             // the track.
             let timescale = i64::from(title.track(rendition).timescale);
             let mut sum = 0;
-            let mut exact = title.listed_lead_ticks(rendition) as i64;
+            let mut exact = title.late_start_ticks(rendition) as i64;
             for (n, nanos) in extinf_nanos(&text).into_iter().enumerate() {
                 sum += nanos;
                 exact += title.segment_duration_ticks(rendition, n) as i64;
@@ -539,7 +539,7 @@ proptest! {
             for segment in &playlist.segments {
                 let name = segment.uri.strip_prefix("key/").and_then(|name| name.strip_suffix(".m4s"));
                 let time = name.expect("its folder").parse().expect("a time");
-                prop_assert!(title.key_frame_at_time(rendition, time).is_some());
+                prop_assert!(title.find_key_frame_by_time(rendition, time).is_some());
             }
             let longest = extinf_nanos(&text).into_iter().max().unwrap_or(0);
             prop_assert!((longest + 500_000_000) / 1_000_000_000 <= i64::from(title.target_duration_s));

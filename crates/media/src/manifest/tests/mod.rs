@@ -6,12 +6,12 @@ mod hls;
 mod read;
 mod tracks;
 
-use crate::fixtures::{self, build_index};
+use crate::fixtures::{self, build_index_of_tracks};
 use crate::index::Track;
 use crate::presentation::{PackagingRules, Presentation};
 
 fn build_title(files: Vec<Vec<Track>>) -> Presentation {
-    let files = files.into_iter().map(build_index).collect();
+    let files = files.into_iter().map(build_index_of_tracks).collect();
     Presentation::new(
         files,
         &PackagingRules {

@@ -3,11 +3,11 @@
 use super::build_film;
 use crate::fixtures::arbitrary_title;
 use crate::manifest::SegmentFormat;
-use crate::manifest::dash::{SegmentAddressing, write_mpd};
+use crate::manifest::dash::{TemplateAddressing, write_mpd};
 use crate::manifest::hls::{write_media_playlist, write_multivariant_playlist};
 use crate::manifest::read::hls::{ParsedPlaylist, parse_playlist as read_hls};
 use crate::manifest::read::mpd::parse_mpd as read_mpd;
-use crate::manifest::read::{RenditionKind, SegmentList, SegmentSource, Url};
+use crate::manifest::read::{RenditionKind, SegmentList, SegmentListSource, Url};
 use crate::presentation::{PackagingRules, Presentation, Rendition};
 use proptest::prelude::*;
 
@@ -25,7 +25,7 @@ fn assert_same_segments(presentation: &Presentation, rendition: &Rendition, foun
 }
 
 fn assert_mpd_round_trip(presentation: &Presentation) {
-    for template in [SegmentAddressing::Time, SegmentAddressing::Number] {
+    for template in [TemplateAddressing::Time, TemplateAddressing::Number] {
         let found = read_mpd(
             &manifest_url(),
             write_mpd(presentation, template).as_bytes(),
@@ -37,7 +37,7 @@ fn assert_mpd_round_trip(presentation: &Presentation) {
                 .renditions
                 .iter()
                 .find(|found| found.id == rendition.name);
-            let SegmentSource::Segments(segments) = &same.expect("by name").segment_sources[0]
+            let SegmentListSource::Segments(segments) = &same.expect("by name").segment_sources[0]
             else {
                 panic!()
             };

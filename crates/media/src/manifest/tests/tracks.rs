@@ -2,9 +2,9 @@
 //! and scores.
 
 use super::{audio_track, build_film, build_title, video_track};
-use crate::codec::MediaFormat;
+use crate::codec::TrackFormat;
 use crate::index::{Track, TrackRole};
-use crate::manifest::dash::{self, SegmentAddressing};
+use crate::manifest::dash::{self, TemplateAddressing};
 use crate::manifest::{SegmentFormat, hls};
 use crate::presentation::Presentation;
 
@@ -13,7 +13,7 @@ fn multivariant_text(title: &Presentation) -> String {
 }
 
 fn mpd_text(title: &Presentation) -> String {
-    dash::write_mpd(title, SegmentAddressing::Time)
+    dash::write_mpd(title, TemplateAddressing::Time)
 }
 
 /// Returns the lines of a playlist that start with `tag`.
@@ -285,7 +285,7 @@ fn scores_rise_with_the_bitrate_and_the_codec() {
 #[test]
 fn stereo_video_requires_a_video_layout() {
     let mut stereo = video_track(30_000);
-    if let MediaFormat::Video(video) = &mut stereo.codec.format {
+    if let TrackFormat::Video(video) = &mut stereo.codec.format {
         video.is_stereo = true;
     }
     let text = multivariant_text(&build_title(vec![vec![stereo, video_track(9_000)]]));

@@ -124,13 +124,13 @@ fn read_document(
     decryptor: Option<&dyn KeyDocumentDecryptor>,
 ) -> Result<KeyDocument> {
     check_version(root)?;
-    let periods = list_entries(root, "ContentKeyPeriodList", "ContentKeyPeriod")?;
+    let periods = find_list_elements(root, "ContentKeyPeriodList", "ContentKeyPeriod")?;
     if periods.len() > 1 {
         let message = "the keys change during the film; use one key period";
         return Err(Error::unsupported(message));
     }
     let mut keys = read_keys(root, Some(scheme), decryptor)?;
-    for system in list_entries(root, "DRMSystemList", "DRMSystem")? {
+    for system in find_list_elements(root, "DRMSystemList", "DRMSystem")? {
         let key_id = require_key_id(system)?;
         let key = keys.iter_mut().find(|key| key.key_id == key_id);
         // Key servers may also describe keys that are not in the document. Such descriptions are
@@ -139,7 +139,7 @@ fn read_document(
             key.systems.push(signaling::read_system(system)?);
         }
     }
-    let rules = list_entries(root, "ContentKeyUsageRuleList", "ContentKeyUsageRule")?;
+    let rules = find_list_elements(root, "ContentKeyUsageRuleList", "ContentKeyUsageRule")?;
     let rules: Vec<UsageRule> = rules
         .into_iter()
         .map(usage::read_rule)
@@ -177,8 +177,8 @@ fn read_keys(
         decryptor,
         keys: None,
     };
-    for element in list_entries(root, "ContentKeyList", "ContentKey")? {
-        let key = read_key(element, scheme, &mut values)?;
+    for element in find_list_elements(root, "ContentKeyList", "ContentKey")? {
+        let key = read_content_key(element, scheme, &mut values)?;
         if keys
             .iter()
             .any(|known: &KeyDocumentEntry| known.key_id == key.key_id)
@@ -218,7 +218,7 @@ fn check_rules(keys: &[KeyDocumentEntry], rules: &[UsageRule]) -> Result<()> {
 }
 
 /// Returns the entries of a list.
-fn list_entries<'a>(
+fn find_list_elements<'a>(
     root: &'a XmlElement,
     list: &'static str,
     entry: &'static str,
@@ -248,7 +248,7 @@ pub(super) fn require_key_id(element: &XmlElement) -> Result<KeyId> {
     key_id.ok_or_else(message)
 }
 
-fn read_key(
+fn read_content_key(
     element: &XmlElement,
     scheme: Option<ProtectionScheme>,
     values: &mut ContentKeyDecryptor<'_>,

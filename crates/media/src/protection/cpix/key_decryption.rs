@@ -74,7 +74,7 @@ fn read_recipient(
     recipient: &XmlElement,
     decryptor: &dyn KeyDocumentDecryptor,
 ) -> Result<Option<DocumentKeys>> {
-    let document = require_child(recipient, "DocumentKey")?;
+    let document = require_child_element(recipient, "DocumentKey")?;
     require_algorithm(document, AES_256_CBC)?;
     let secret = document.first_child("Data");
     let secret = secret.and_then(|data| data.first_child("Secret"));
@@ -84,7 +84,7 @@ fn read_recipient(
     else {
         return Ok(None);
     };
-    let mac = require_child(recipient, "MACMethod")?;
+    let mac = require_child_element(recipient, "MACMethod")?;
     require_algorithm(mac, HMAC_SHA512)?;
     // CPIX calls the element Key, and RFC 6030 calls it MACKey.
     let mac_key = mac.first_child("Key").or_else(|| mac.first_child("MACKey"));
@@ -113,21 +113,30 @@ pub(super) fn decrypt_secret(
     decryptor: &dyn KeyDocumentDecryptor,
     keys: &DocumentKeys,
 ) -> Result<Option<Zeroizing<Vec<u8>>>> {
-    let value = read_cipher_value(require_child(secret, "EncryptedValue")?, AES_256_CBC)?;
-    let mac = decode_base64(&require_child(secret, "ValueMAC")?.text);
+    let value = read_cipher_value(
+        require_child_element(secret, "EncryptedValue")?,
+        AES_256_CBC,
+    )?;
+    let mac = decode_base64(&require_child_element(secret, "ValueMAC")?.text);
     let mac = mac.ok_or_else(|| Error::malformed("ValueMAC is not base64"))?;
     Ok(decryptor.decrypt_value(keys, &value, &mac))
 }
 
 fn read_cipher_value(element: &XmlElement, algorithm: &str) -> Result<Vec<u8>> {
-    require_algorithm(require_child(element, "EncryptionMethod")?, algorithm)?;
-    let data = require_child(element, "CipherData")?;
-    let bytes = decode_base64(&require_child(data, "CipherValue")?.text);
+    require_algorithm(
+        require_child_element(element, "EncryptionMethod")?,
+        algorithm,
+    )?;
+    let data = require_child_element(element, "CipherData")?;
+    let bytes = decode_base64(&require_child_element(data, "CipherValue")?.text);
     let short = bytes.filter(|bytes| bytes.len() <= CIPHER_BYTES_MAX);
     short.ok_or_else(|| Error::malformed("CipherValue is not base64, or too long"))
 }
 
-fn require_child<'a>(element: &'a XmlElement, name: &'static str) -> Result<&'a XmlElement> {
+fn require_child_element<'a>(
+    element: &'a XmlElement,
+    name: &'static str,
+) -> Result<&'a XmlElement> {
     let missing = || Error::malformed(format!("{} has no {name}", element.name));
     element.first_child(name).ok_or_else(missing)
 }

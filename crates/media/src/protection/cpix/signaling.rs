@@ -20,13 +20,15 @@ pub(super) fn read_system(element: &XmlElement) -> Result<SystemSignaling> {
         };
         match child.name.as_str() {
             "PSSH" => signal.pssh = Some(check_pssh(value)?),
-            "ContentProtectionData" => signal.dash_content = Some(check_xml(value)?),
+            "ContentProtectionData" => {
+                signal.dash_content = Some(check_content_protection_xml(value)?)
+            }
             "HLSSignalingData" => match child.attribute("playlist") {
                 None | Some("media") => {
-                    signal.hls_media = Some(check_playlist_lines(value, "#EXT-X-KEY:")?);
+                    signal.hls_media = Some(check_hls_key_lines(value, "#EXT-X-KEY:")?);
                 }
                 Some("master" | "multiVariant") => {
-                    let lines = check_playlist_lines(value, "#EXT-X-SESSION-KEY:")?;
+                    let lines = check_hls_key_lines(value, "#EXT-X-SESSION-KEY:")?;
                     signal.hls_multivariant = Some(lines);
                 }
                 Some(_) => return Err(Error::malformed("HLSSignalingData@playlist is unknown")),
@@ -64,7 +66,7 @@ fn decode_utf8(bytes: Vec<u8>, name: &str) -> Result<String> {
 
 /// Returns the XML if it is well-formed and contains neither `<?` nor `<!`, because the XML becomes
 /// part of an MPD.
-fn check_xml(bytes: Vec<u8>) -> Result<String> {
+fn check_content_protection_xml(bytes: Vec<u8>) -> Result<String> {
     let text = decode_utf8(bytes, "ContentProtectionData")?;
     let wrapped = format!("<ContentProtection>{text}</ContentProtection>");
     xml::parse_xml_document(&wrapped).map_err(|error| Error {
@@ -80,7 +82,7 @@ fn check_xml(bytes: Vec<u8>) -> Result<String> {
 }
 
 /// Returns the lines if each line starts with `tag`, because the lines become part of a playlist.
-fn check_playlist_lines(bytes: Vec<u8>, tag: &str) -> Result<String> {
+fn check_hls_key_lines(bytes: Vec<u8>, tag: &str) -> Result<String> {
     let text = decode_utf8(bytes, "HLSSignalingData")?;
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let is_tag = |line: &str| line.starts_with(tag) && !line.contains(char::is_control);

@@ -1,6 +1,6 @@
 use super::*;
 use crate::fixtures;
-use crate::protection::{ContentSystem, ProtectionScheme, UsageRuleTrack, format_key_id};
+use crate::protection::{ContentSystem, ProtectionScheme, RuleTrackProperties, format_key_id};
 
 const SCHEME: ProtectionScheme = ProtectionScheme::Cbcs;
 /// The base64 of the bytes 0 to 15.
@@ -52,7 +52,7 @@ fn rules_select_tracks_by_pixels_and_kind() {
         (track(fixtures::build_avc_test_codec(1280, 720)), HD),
         (track(fixtures::build_aac_test_codec()), AUDIO),
     ] {
-        let facts = UsageRuleTrack::new(&track, 1);
+        let facts = RuleTrackProperties::new(&track, 1);
         let applying = document.rules.iter().filter(|rule| rule.applies_to(&facts));
         let found: Vec<String> = applying.map(|rule| format_key_id(&rule.key_id)).collect();
         assert_eq!(found, [expected]);
@@ -87,7 +87,8 @@ fn kinds_of_filters_must_all_match() {
         0,
         &[(512, 0, 4, true)],
     );
-    let applies = |bitrate| document.rules[0].applies_to(&UsageRuleTrack::new(&video, bitrate));
+    let applies =
+        |bitrate| document.rules[0].applies_to(&RuleTrackProperties::new(&video, bitrate));
     assert_eq!([9, 10, 20, 21].map(applies), [false, true, true, false]);
 }
 

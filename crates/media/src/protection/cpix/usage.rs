@@ -47,8 +47,8 @@ fn read_video_filter(filter: &XmlElement) -> Result<MediaFilter> {
             read_limit(filter, "minFps", -1.0)?,
             read_limit(filter, "maxFps", f64::INFINITY)?,
         ),
-        hdr: read_flag(filter, "hdr")?,
-        wide_gamut: read_flag(filter, "wcg")?,
+        hdr: parse_bool_attribute(filter, "hdr")?,
+        wide_gamut: parse_bool_attribute(filter, "wcg")?,
     }))
 }
 
@@ -64,7 +64,7 @@ fn read_limit<T: std::str::FromStr>(
     text.parse().map_err(|_| malformed())
 }
 
-fn read_flag(filter: &XmlElement, name: &'static str) -> Result<Option<bool>> {
+fn parse_bool_attribute(filter: &XmlElement, name: &'static str) -> Result<Option<bool>> {
     match filter.attribute(name) {
         None => Ok(None),
         Some("true" | "1") => Ok(Some(true)),

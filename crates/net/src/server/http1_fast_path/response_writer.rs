@@ -28,7 +28,7 @@ pub(super) struct ResponseWriter {
     after: &'static [u8],
     body: Body,
     /// Framing of the rest of the body. `BodyFraming::Length` contains the number of bytes that
-    /// `take_chunk` has not received yet.
+    /// `accept_chunk` has not received yet.
     framing: BodyFraming,
     /// The body has no further chunk.
     done: bool,
@@ -72,9 +72,9 @@ impl ResponseWriter {
             if !self.done && self.chunk.is_none() {
                 match self.body.poll_chunk(cx) {
                     Poll::Ready(Some(chunk)) => {
-                        self.take_chunk(Some(chunk.map_err(io::Error::other)?))?;
+                        self.accept_chunk(Some(chunk.map_err(io::Error::other)?))?;
                     }
-                    Poll::Ready(None) => self.take_chunk(None)?,
+                    Poll::Ready(None) => self.accept_chunk(None)?,
                     Poll::Pending if self.is_sent() => return Poll::Pending,
                     Poll::Pending => {}
                 }
@@ -98,7 +98,7 @@ impl ResponseWriter {
     /// When the body's length differs from the declared length. The error closes the connection.
     /// Otherwise the client would wait for missing bytes, or would treat later bytes as a part of
     /// the body.
-    fn take_chunk(&mut self, chunk: Option<Chunk>) -> io::Result<()> {
+    fn accept_chunk(&mut self, chunk: Option<Chunk>) -> io::Result<()> {
         self.done = chunk.is_none() || self.body.is_done();
         let len = chunk.as_ref().map_or(0, Chunk::len);
         match &mut self.framing {

@@ -9,7 +9,7 @@ use rustls::{ClientConnection, Stream};
 
 use super::relayed::{make_certificate, tls_identity, trusting_config};
 use super::support::*;
-use crate::server::{Limits, ListenOptions};
+use crate::server::{Limits, ServerOptions};
 
 /// The HTTP/2 connection preface, an empty SETTINGS frame, and a HEADERS frame that ends stream 1
 /// (RFC 9113 sections 3.4 and 4.1). The request is `GET https://x/`, encoded with indexes of the
@@ -88,13 +88,13 @@ impl SteppedTlsClient {
 #[test]
 fn a_slow_tls_handshake_before_a_hand_over_still_gets_http2_responses() {
     let made = make_certificate();
-    let listen = ListenOptions {
+    let listen = ServerOptions {
         tls: Some(tls_identity(&made)),
         limits: Limits {
             header_timeout: Duration::from_secs(600),
             ..Limits::default()
         },
-        ..ListenOptions::default()
+        ..ServerOptions::default()
     };
     let server = start_with_workers(1, listen);
     let mut slow = SteppedTlsClient::start_handshake(&server, trusting_config(&made, &[b"h2"]));

@@ -1,7 +1,7 @@
 //! Tests that the fast path sends the same responses as `hyper`.
 
 use super::support::*;
-use crate::server::{Limits, ListenOptions};
+use crate::server::{Limits, ServerOptions};
 
 /// Header fields that decide whether the fast path or `hyper` serves a request, and change nothing
 /// else. The first entry selects the fast path, and the second entry selects `hyper`.
@@ -132,7 +132,7 @@ fn a_pipelined_request_waits_for_its_turn() {
 
 #[test]
 fn a_client_that_pipelines_many_requests_does_not_starve_others() {
-    let server = start_with_workers(1, ListenOptions::default());
+    let server = start_with_workers(1, ServerOptions::default());
     let (mut blocker, mut greedy, mut modest) =
         (server.connect(), server.connect(), server.connect());
     for client in [&mut greedy, &mut modest] {

@@ -179,10 +179,10 @@ fn a_stream_below_the_minimum_rate_is_cut_while_memory_is_short() {
         min_rate,
         ..Limits::default()
     };
-    let server = start_as(crate::ListenOptions {
+    let server = start_as(crate::ServerOptions {
         limits,
         send_memory_bytes: Some(64 << 10),
-        ..crate::ListenOptions::default()
+        ..crate::ServerOptions::default()
     });
     let mut stream = request_without_window(&server, 8);
     let cut = "headwater_connections_cut_total{reason=\"slow\"} 1";
@@ -239,14 +239,14 @@ fn requests_above_the_rate_of_a_network_get_429() {
         forwarded: vec![crate::Cidr::parse_network("127.0.0.0/8").unwrap()],
         ..crate::TrustedNetworks::default()
     };
-    let server = start_as(crate::ListenOptions {
+    let server = start_as(crate::ServerOptions {
         limits: Limits {
             requests_per_network_max: 1,
             request_burst: Duration::from_secs(60),
             ..Limits::default()
         },
         trust,
-        ..crate::ListenOptions::default()
+        ..crate::ServerOptions::default()
     });
     let mut client = server.connect();
     let mut status_for = |line: &str| {

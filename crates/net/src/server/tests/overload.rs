@@ -2,13 +2,13 @@ use h2::Reason;
 
 use super::support::*;
 use crate::overload::{OverloadLevel, OverloadManager};
-use crate::server::ListenOptions;
+use crate::server::ServerOptions;
 
 fn start_at(level: OverloadLevel) -> TestServer {
-    start_as(ListenOptions {
+    start_as(ServerOptions {
         overload: OverloadManager::with_fixed_level(level),
         essential_paths: &["/conn"],
-        ..ListenOptions::default()
+        ..ServerOptions::default()
     })
 }
 

@@ -10,7 +10,7 @@ use http::Response;
 use super::support::*;
 use crate::config::{CommonSettings, SettingLayers};
 use crate::lifecycle::MAIN;
-use crate::server::{Limits, ListenOptions, Server, Shutdown, TlsIdentity};
+use crate::server::{Limits, Server, ServerOptions, Shutdown, TlsIdentity};
 use crate::{Body, Cidr, TrustedNetworks};
 
 fn start_behind_proxy(proxy: &[&str], forwarded: &[&str]) -> TestServer {
@@ -19,7 +19,7 @@ fn start_behind_proxy(proxy: &[&str], forwarded: &[&str]) -> TestServer {
             .map(|n| Cidr::parse_network(n).unwrap())
             .collect()
     };
-    start_as(ListenOptions {
+    start_as(ServerOptions {
         trust: TrustedNetworks {
             proxy: all(proxy),
             forwarded: all(forwarded),
@@ -28,7 +28,7 @@ fn start_behind_proxy(proxy: &[&str], forwarded: &[&str]) -> TestServer {
             header_timeout: Duration::from_millis(300),
             ..Limits::default()
         },
-        ..ListenOptions::default()
+        ..ServerOptions::default()
     })
 }
 
@@ -170,11 +170,11 @@ fn a_certificate_is_followed_by_its_files() {
         tls: Some((cert.clone(), key.clone())),
         ..CommonSettings::new(&SettingLayers::default()).unwrap()
     };
-    let listen = ListenOptions {
+    let listen = ServerOptions {
         addresses: vec!["127.0.0.1:0".into()],
         tls: common.read_tls().unwrap(),
         workers: 1,
-        ..ListenOptions::default()
+        ..ServerOptions::default()
     };
     let server = Server::bind(listen).unwrap();
     let mut running = crate::RunningProgram::new(Shutdown::new());
@@ -183,7 +183,7 @@ fn a_certificate_is_followed_by_its_files() {
         .unwrap();
     let response = |_| |_, _| async { Response::new(Body::from_bytes("x")) };
     running.start_server(MAIN, server, response).unwrap();
-    let address = running.addresses()[0];
+    let address = running.main_addresses()[0];
     ask_encrypted(&mut connect_trusting(address, &old)).unwrap();
     write(&new);
     let start = Instant::now();

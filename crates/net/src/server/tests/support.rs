@@ -15,7 +15,7 @@ use crate::body::Incoming;
 use crate::headers::SerializedFields;
 use crate::metrics::Metrics;
 use crate::server::{
-    CurrentCertificates, Limits, ListenOptions, OpenConnections, Server, Shutdown, TlsIdentity,
+    ConnectionInspector, CurrentCertificates, Limits, Server, ServerOptions, Shutdown, TlsIdentity,
 };
 use crate::{Body, Chunk, Conn};
 
@@ -26,7 +26,7 @@ pub struct TestServer {
     pub metrics: Metrics,
     pub gate: Arc<ResponseGate>,
     pub certificates: Option<CurrentCertificates>,
-    pub connections: OpenConnections,
+    pub connections: ConnectionInspector,
     thread: Option<JoinHandle<std::io::Result<()>>>,
 }
 
@@ -45,20 +45,20 @@ pub fn start_server(limits: Limits) -> TestServer {
 }
 
 pub fn start_with(limits: Limits, tls: Option<TlsIdentity>) -> TestServer {
-    start_as(ListenOptions {
+    start_as(ServerOptions {
         limits,
         tls,
-        ..ListenOptions::default()
+        ..ServerOptions::default()
     })
 }
 
-pub fn start_as(listen: ListenOptions) -> TestServer {
+pub fn start_as(listen: ServerOptions) -> TestServer {
     start_with_workers(2, listen)
 }
 
-pub fn start_with_workers(workers: usize, listen: ListenOptions) -> TestServer {
+pub fn start_with_workers(workers: usize, listen: ServerOptions) -> TestServer {
     let metrics = Metrics::new();
-    let listen = ListenOptions {
+    let listen = ServerOptions {
         addresses: vec!["127.0.0.1:0".into()],
         workers,
         metrics: metrics.clone(),
@@ -214,12 +214,12 @@ async fn handle_request(
         "ticket" => Body::from_bytes(gate.tickets.fetch_add(1, Ordering::Relaxed).to_string()),
         "conn" => Body::from_bytes(format!(
             "{} {} {} {}",
-            conn.peer().ip(),
+            conn.effective_peer().ip(),
             conn.is_secure(),
             conn.request,
             conn.copies_bodies()
         )),
-        "client" => Body::from_bytes(format!("{} {}", conn.peer(), conn.client())),
+        "client" => Body::from_bytes(format!("{} {}", conn.effective_peer(), conn.client())),
         "panic" => panic!("requested by the test"),
         _ => {
             return crate::Error::new_client_error(StatusCode::NOT_FOUND, "nothing here")
@@ -273,7 +273,7 @@ impl PendingChunks {
 }
 
 impl futures_core::Stream for PendingChunks {
-    type Item = Result<Chunk, crate::body::BodyCut>;
+    type Item = Result<Chunk, crate::body::BodyError>;
 
     fn poll_next(
         mut self: std::pin::Pin<&mut Self>,

@@ -22,7 +22,7 @@ struct EncryptedRendition<'a> {
 }
 
 /// A rule, which adds its findings to the list.
-type ProtectionCheck = fn(&[EncryptedRendition<'_>], &mut Vec<Finding>);
+type ProtectionCheckFn = fn(&[EncryptedRendition<'_>], &mut Vec<Finding>);
 
 /// Applies every rule to the protection of a title. `path` is the title's path in the library.
 pub(in crate::check) fn find_protection_problems(
@@ -45,11 +45,11 @@ pub(in crate::check) fn find_protection_problems(
         })
     });
     let encrypted: Vec<_> = encrypted.collect();
-    let rules: [ProtectionCheck; 5] = [
+    let rules: [ProtectionCheckFn; 5] = [
         report_scheme_unsupported_by_apple,
         report_scheme_unsupported_by_old_clients,
         report_missing_hls_keys,
-        report_license_server_problems,
+        report_license_url_problems,
         report_shared_keys,
     ];
     rules.iter().for_each(|rule| rule(&encrypted, found));
@@ -141,11 +141,11 @@ fn report_missing_hls_keys(encrypted: &[EncryptedRendition<'_>], found: &mut Vec
     }
 }
 
-fn report_license_server_problems(encrypted: &[EncryptedRendition<'_>], found: &mut Vec<Finding>) {
+fn report_license_url_problems(encrypted: &[EncryptedRendition<'_>], found: &mut Vec<Finding>) {
     for system in ContentSystem::ALL {
         let signaled = encrypted.iter().filter_map(|rendition| {
             let key_id = &rendition.signaling.protection.key_id;
-            find_license_server_problem(rendition.signaling_of_system(system)?, key_id)
+            find_license_url_problem(rendition.signaling_of_system(system)?, key_id)
         });
         // The signaling of a system differs between renditions only in the key, so one finding per
         // system is enough.
@@ -155,7 +155,7 @@ fn report_license_server_problems(encrypted: &[EncryptedRendition<'_>], found: &
 
 /// Reports a system without a configured license server, and FairPlay if its key URI is missing or
 /// has the default form.
-fn find_license_server_problem(signal: &SystemSignaling, key_id: &KeyId) -> Option<Finding> {
+fn find_license_url_problem(signal: &SystemSignaling, key_id: &KeyId) -> Option<Finding> {
     let name = signal.system.name();
     let setting = format!("drm-license-url-{name}");
     let key_id = format_key_id(key_id).replace('-', "");

@@ -1,7 +1,7 @@
 //! These tests check that each rule reports its problem, and that a flawless title has no findings.
 
 use super::*;
-use media::codec::MediaFormat;
+use media::codec::TrackFormat;
 use media::index::{Index, IndexNote, Sample, SampleTableBuilder, Track, index_file_in_memory};
 use media::presentation::PackagingRules;
 use media::text::{TextRendition, TextSet, parse_vtt};
@@ -290,7 +290,7 @@ fn codecs_that_some_players_refuse_are_reported() {
 #[test]
 fn missing_aac_audio_is_reported() {
     let mut ac3 = audio(30);
-    if let MediaFormat::Audio(audio) = &mut ac3.codec.format {
+    if let TrackFormat::Audio(audio) = &mut ac3.codec.format {
         audio.coding = AudioCoding::Ac3;
     }
     let both = || vec![video(30, 50, 1000), ac3.clone()];

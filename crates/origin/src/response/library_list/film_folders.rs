@@ -40,7 +40,7 @@ pub(super) fn find_films(store: &Store) -> (Vec<FilmFolder>, IgnoredFiles) {
                 None if depth < DEPTH_MAX => ahead.push((child, depth + 1)),
                 Some(_) if file_names::is_media(&entry.name) || is_server_manifest(&entry.name) => {
                     files.extend(
-                        TitleFiles::find_media(store, &child)
+                        TitleFiles::list_media(store, &child)
                             .map(|found| (child, found.version_hash())),
                     );
                 }
@@ -51,7 +51,7 @@ pub(super) fn find_films(store: &Store) -> (Vec<FilmFolder>, IgnoredFiles) {
         files.sort_by(|(a, _), (b, _): &(Key, u64)| compare_names(a.name(), b.name()));
         count += files.len();
         if !files.is_empty() {
-            let found = TitleFiles::find_media(store, &key)
+            let found = TitleFiles::list_media(store, &key)
                 .ok()
                 .map(|found| found.version_hash());
             places.push(FilmFolder {

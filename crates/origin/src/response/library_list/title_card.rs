@@ -2,8 +2,8 @@
 
 use super::remote_listing::ListedTitle;
 use crate::title::file_names;
+use crate::title::opened_title::Title;
 use crate::title::several_films::are_several_films;
-use crate::title::title_version::Title;
 use media::presentation::{Presentation, Rendition};
 use net::Error;
 use serde::Serialize;

@@ -6,9 +6,9 @@
 
 use crate::resource_kind::ResourceKind;
 use crate::response::compressible_text::CompressibleText;
-use crate::route::OriginRequest;
+use crate::route::RequestedResource;
 use crate::title::catalog::Catalog;
-use crate::title::title_version::Title;
+use crate::title::opened_title::Title;
 use http::Uri;
 use quick_cache::sync::Cache;
 use std::sync::{Arc, Weak};
@@ -64,7 +64,7 @@ impl ManifestCache {
     pub(crate) fn insert(
         &self,
         uri: &Uri,
-        request: &OriginRequest,
+        request: &RequestedResource,
         (title, text): (&Arc<Title>, &Arc<CompressibleText>),
     ) {
         let Some(url) = uri.path_and_query().filter(|_| self.is_enabled) else {

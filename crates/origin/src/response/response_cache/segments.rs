@@ -103,7 +103,7 @@ impl SegmentCache {
     }
 
     /// Returns the memory for a new segment that is about to be generated.
-    pub(crate) fn segment_memory(&self) -> SegmentMemory {
+    pub(crate) fn new_segment_memory(&self) -> SegmentMemory {
         SegmentMemory {
             arena: self.arena.clone(),
             cached_bytes_max: match self.overload.has_memory_to_cache() {
@@ -178,12 +178,12 @@ impl SegmentCache {
         if promotion.is_promoting.load(Relaxed) || !self.overload.has_memory_to_cache() {
             return false;
         }
-        let is_due = segment.is_small() || self.has_enough_near_hits(segment, requested_bytes);
+        let is_due = segment.is_small() || self.has_short_reuse_distances(segment, requested_bytes);
         is_due && !promotion.is_promoting.swap(true, Relaxed)
     }
 
     /// Returns whether a large segment has had enough consecutive hits with a short reuse distance.
-    fn has_enough_near_hits(&self, segment: &CachedSegment, requested_bytes: u64) -> bool {
+    fn has_short_reuse_distances(&self, segment: &CachedSegment, requested_bytes: u64) -> bool {
         let promotion = &segment.promotion;
         let previous = promotion
             .last_request_at_bytes

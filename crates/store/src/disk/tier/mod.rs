@@ -32,7 +32,7 @@ use self::format::TierFileHeader;
 use self::index::{TierEntry, TierIndex};
 pub use self::object_file::{TierBody, TierObject};
 use self::object_file::{
-    TierFileError, for_each_block, read_entry, read_header_bytes, write_object_file,
+    TierFileError, for_each_block, read_header_bytes, read_tier_entry, write_object_file,
 };
 use self::queue::WriteQueue;
 use crate::local_file::LocalFile;
@@ -101,7 +101,7 @@ impl DiskTier {
         bytes_max: u64,
         waiting_bytes_max: u64,
     ) -> io::Result<DiskTier> {
-        DiskTier::open_without_outdated(folder, bytes_max, waiting_bytes_max, |_| false)
+        DiskTier::open_and_remove_outdated(folder, bytes_max, waiting_bytes_max, |_| false)
     }
 
     /// Opens the tier like [`DiskTier::open_disk_tier`], and removes the files of the keys for which
@@ -110,7 +110,7 @@ impl DiskTier {
     /// # Errors
     /// The errors of [`DiskTier::open_disk_tier`]. The error is `AddrInUse` if the folder belongs to another
     /// process.
-    pub fn open_without_outdated(
+    pub fn open_and_remove_outdated(
         folder: &Path,
         bytes_max: u64,
         waiting_bytes_max: u64,
@@ -274,7 +274,7 @@ impl TierState {
             let suffix = path.extension().and_then(|suffix| suffix.to_str());
             match suffix {
                 Some(SUFFIX) => {
-                    let known = read_entry(&path).map(|(key, shelved)| {
+                    let known = read_tier_entry(&path).map(|(key, shelved)| {
                         let is_outdated = outdated(&key);
                         let right = Some(file_name(hash_key(&key)).as_str()) == name;
                         // Keeps a file that is already in the index, even if its key is outdated.

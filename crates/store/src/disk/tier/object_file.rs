@@ -61,7 +61,7 @@ pub enum TierBody {
 }
 
 /// Reads the header of a file. Returns the key and the index entry of the object.
-pub(super) fn read_entry(path: &Path) -> Result<(String, TierEntry), TierFileError> {
+pub(super) fn read_tier_entry(path: &Path) -> Result<(String, TierEntry), TierFileError> {
     let file = File::open(path)?;
     let len = file.metadata()?.len();
     let bytes = read_header_bytes(&file)?;

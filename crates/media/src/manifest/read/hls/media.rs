@@ -69,7 +69,7 @@ impl<'a> MediaPlaylistReader<'a> {
     }
 
     fn read_line(&mut self, line: &PlaylistLine<'_>) -> Result<()> {
-        if !line.is_tag() {
+        if !line.is_tag_or_comment() {
             return self.read_segment(line);
         }
         if let Some(value) = line.tag_value("#EXTINF") {

@@ -1,6 +1,8 @@
 //! Parses multivariant playlists into variants and their renditions.
 
-use super::super::{ManifestRendition, ParsedManifest, RenditionKind, SegmentSource, resolve_url};
+use super::super::{
+    ManifestRendition, ParsedManifest, RenditionKind, SegmentListSource, resolve_url,
+};
 use super::playlist_lines::{PlaylistLine, numbered_lines};
 use super::{AttributeList, PlaylistVariables};
 use crate::error::{Error, ErrorKind, Result};
@@ -29,7 +31,7 @@ pub(super) fn parse_multivariant_playlist(url: &Url, text: &str) -> Result<Parse
             add_media_rendition(&mut title, url, AttributeList(&list), &line)?;
         } else if line.tag_value("#EXT-X-I-FRAME-STREAM-INF").is_some() {
             title.add_note("I-frame playlists are ignored");
-        } else if !line.is_tag()
+        } else if !line.is_tag_or_comment()
             && let Some(tag) = pending.take()
         {
             let list = tag.tag_value("#EXT-X-STREAM-INF").unwrap_or_default();
@@ -80,7 +82,7 @@ fn add_variant(
         frame_rate: list.get_decimal("FRAME-RATE"),
         codecs: codecs.to_string(),
         language: None,
-        segment_sources: vec![SegmentSource::Playlist(resolve_url(url, uri)?)],
+        segment_sources: vec![SegmentListSource::Playlist(resolve_url(url, uri)?)],
     });
     Ok(())
 }
@@ -115,7 +117,7 @@ fn add_media_rendition(
         frame_rate: None,
         codecs: String::new(),
         language: list.get("LANGUAGE").map(str::to_string),
-        segment_sources: vec![SegmentSource::Playlist(
+        segment_sources: vec![SegmentListSource::Playlist(
             resolve_url(url, uri).map_err(|error| line.add_line_to_error(error))?,
         )],
     });

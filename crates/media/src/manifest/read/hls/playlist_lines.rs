@@ -23,7 +23,7 @@ impl<'a> PlaylistLine<'a> {
     }
 
     /// Returns whether the line is a comment or a tag instead of a URI.
-    pub(super) fn is_tag(&self) -> bool {
+    pub(super) fn is_tag_or_comment(&self) -> bool {
         self.text.starts_with('#')
     }
 

@@ -33,7 +33,7 @@ pub(super) fn parse_period(
                 continue;
             };
             let scope = scope.enter_element(described)?;
-            let rendition = parse_rendition(set, described, kind)?;
+            let rendition = parse_representation(set, described, kind)?;
             let pieces = representation::parse_segment_sources(&scope, &rendition, span, budget)?;
             found.push(ManifestRendition {
                 segment_sources: pieces,
@@ -75,7 +75,7 @@ fn rendition_kind(set: &XmlElement, described: &XmlElement) -> Option<RenditionK
     }
 }
 
-fn parse_rendition(
+fn parse_representation(
     set: &XmlElement,
     described: &XmlElement,
     kind: RenditionKind,

@@ -3,12 +3,12 @@
 use super::super::decimal::NANOS_PER_SECOND;
 use super::super::resource_range::{ResourceRange, parse_range};
 use super::super::segment_list::{
-    InitSegment, RepresentationIdentity, SegmentAddress, SegmentList, SegmentRow,
+    InitSegment, RepresentationTemplateValues, SegmentAddress, SegmentList, SegmentRow,
 };
-use super::super::{ManifestRendition, SegmentSource, SidxSource, resolve_url};
+use super::super::{ManifestRendition, SegmentListSource, SidxSource, resolve_url};
 use super::inherited_values::ElementScope;
 use super::period_span::PeriodSpan;
-use super::timeline::{self, SegmentBudget, TimelineSegment};
+use super::timeline::{self, SegmentBudget, SegmentTiming};
 use crate::error::{Error, Result};
 use crate::time::Time;
 use crate::xml::XmlElement;
@@ -20,7 +20,7 @@ pub(super) fn parse_segment_sources(
     rendition: &ManifestRendition,
     span: PeriodSpan,
     budget: &mut SegmentBudget,
-) -> Result<Vec<SegmentSource>> {
+) -> Result<Vec<SegmentListSource>> {
     let add_location = |error: Error| Error {
         location: format!(
             "Representation {}",
@@ -59,9 +59,9 @@ fn parse_segment_template(
     rendition: &ManifestRendition,
     span: PeriodSpan,
     budget: &mut SegmentBudget,
-) -> Result<SegmentSource> {
+) -> Result<SegmentListSource> {
     let (timescale, shift) = parse_timescale_and_shift(scope, span)?;
-    let identity = Arc::new(RepresentationIdentity {
+    let identity = Arc::new(RepresentationTemplateValues {
         id: rendition.id.clone(),
         bandwidth: rendition.bandwidth,
     });
@@ -94,14 +94,14 @@ fn parse_segment_template(
             tick, timescale, shift, media, init, number,
         )?)?;
     }
-    Ok(SegmentSource::Segments(segments))
+    Ok(SegmentListSource::Segments(segments))
 }
 
 fn parse_segment_list(
     scope: &ElementScope<'_>,
     span: PeriodSpan,
     budget: &mut SegmentBudget,
-) -> Result<SegmentSource> {
+) -> Result<SegmentListSource> {
     let (timescale, shift) = parse_timescale_and_shift(scope, span)?;
     let mut segments = SegmentList::default();
     let init = parse_initialization(scope, &mut segments)?;
@@ -134,7 +134,7 @@ fn parse_segment_list(
             ..row
         })?;
     }
-    Ok(SegmentSource::Segments(segments))
+    Ok(SegmentListSource::Segments(segments))
 }
 
 /// Parses a representation that is one file, with or without `SegmentBase`. Either the file has a
@@ -143,7 +143,7 @@ fn parse_segment_base(
     scope: &ElementScope<'_>,
     span: PeriodSpan,
     budget: &mut SegmentBudget,
-) -> Result<SegmentSource> {
+) -> Result<SegmentListSource> {
     let (timescale, shift) = parse_timescale_and_shift(scope, span)?;
     let first = scope.child_element("Initialization");
     let init_url = first.and_then(|init| init.attribute("sourceURL"));
@@ -161,7 +161,7 @@ fn parse_segment_base(
             .unwrap_or(0);
         let offset = i64::try_from(offset).map_err(|_| Error::malformed("times exceed 63 bits"))?;
         budget.take_segments(1)?;
-        return Ok(SegmentSource::Sidx(Box::new(SidxSource {
+        return Ok(SegmentListSource::Sidx(Box::new(SidxSource {
             index_resource: ResourceRange {
                 url,
                 range: Some(index),
@@ -181,12 +181,12 @@ fn parse_segment_base(
     let duration = span.duration_ns.map_or(0, |nanos| {
         Time::new(nanos, NANOS_PER_SECOND).round_to(timescale)
     });
-    let tick = TimelineSegment {
+    let tick = SegmentTiming {
         time: 0,
         duration: u64::try_from(duration).unwrap_or(0),
     };
     segments.push(build_segment_row(tick, timescale, shift, address, None, 1)?)?;
-    Ok(SegmentSource::Segments(segments))
+    Ok(SegmentListSource::Segments(segments))
 }
 
 /// Parses the `Initialization` element.
@@ -209,7 +209,7 @@ fn parse_initialization(
 }
 
 fn build_segment_row(
-    tick: TimelineSegment,
+    tick: SegmentTiming,
     timescale: u32,
     shift: i64,
     address: u32,

@@ -36,7 +36,7 @@ impl SegmentBudget {
 
 /// A segment on the representation's own timeline, in ticks of the representation.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct TimelineSegment {
+pub(super) struct SegmentTiming {
     pub(super) time: u64,
     pub(super) duration: u64,
 }
@@ -47,7 +47,7 @@ pub(super) fn expand_timeline(
     timescale: u32,
     span: PeriodSpan,
     budget: &mut SegmentBudget,
-) -> Result<Vec<TimelineSegment>> {
+) -> Result<Vec<SegmentTiming>> {
     let offset = scope
         .parse_u64_attribute("presentationTimeOffset")?
         .unwrap_or(0);
@@ -61,7 +61,7 @@ pub(super) fn expand_timeline(
     let Some(duration) = scope.parse_u64_attribute("duration")? else {
         // Without a duration, one segment covers the whole period.
         budget.take_segments(1)?;
-        return Ok(vec![TimelineSegment {
+        return Ok(vec![SegmentTiming {
             time: offset,
             duration: length.unwrap_or(0),
         }]);
@@ -81,7 +81,7 @@ pub(super) fn expand_timeline(
     let tick = |n: u64| {
         let past = n.checked_mul(duration)?;
         let left = length.map_or(duration, |length| length.saturating_sub(past));
-        Some(TimelineSegment {
+        Some(SegmentTiming {
             time: offset.checked_add(past)?,
             duration: duration.min(left),
         })
@@ -96,7 +96,7 @@ fn expand_entries(
     timeline: &XmlElement,
     until: Option<u64>,
     budget: &mut SegmentBudget,
-) -> Result<Vec<TimelineSegment>> {
+) -> Result<Vec<SegmentTiming>> {
     let entries: Vec<&XmlElement> = timeline.children_named("S").collect();
     let mut ticks = Vec::new();
     let mut time = 0_u64;
@@ -112,7 +112,7 @@ fn expand_entries(
         let count = repeat_count(entry, time, duration, next)?;
         budget.take_segments(count)?;
         for _ in 0..count {
-            ticks.push(TimelineSegment { time, duration });
+            ticks.push(SegmentTiming { time, duration });
             time = time.checked_add(duration).ok_or_else(overflow_error)?;
         }
     }

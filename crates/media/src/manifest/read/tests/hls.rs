@@ -1,5 +1,5 @@
 use super::super::hls::{MediaPlaylist, ParsedPlaylist, parse_playlist};
-use super::super::{ParsedManifest, RenditionKind, SEGMENTS_MAX, SegmentSource, Url};
+use super::super::{ParsedManifest, RenditionKind, SEGMENTS_MAX, SegmentListSource, Url};
 use crate::error;
 use crate::time::Time;
 
@@ -137,7 +137,10 @@ fn variants_with_audio_groups_are_video_only() {
     );
     assert_eq!(video.group.as_deref(), Some("a"));
     let playlist = Url::parse("http://o.test/film/hls/v/720.m3u8").unwrap();
-    assert_eq!(video.segment_sources, [SegmentSource::Playlist(playlist)]);
+    assert_eq!(
+        video.segment_sources,
+        [SegmentListSource::Playlist(playlist)]
+    );
     assert_eq!(title.renditions[0].language.as_deref(), Some("en"));
     assert_eq!(title.notes, ["I-frame playlists are ignored"]);
 }

@@ -1,5 +1,5 @@
 use super::super::mpd::parse_mpd;
-use super::super::{ParsedManifest, RenditionKind, SegmentList, SegmentSource, Url};
+use super::super::{ParsedManifest, RenditionKind, SegmentList, SegmentListSource, Url};
 use crate::error;
 use crate::time::Time;
 
@@ -13,7 +13,7 @@ fn parse_title(text: &str) -> ParsedManifest {
 
 fn segments_of(title: &ParsedManifest, n: usize) -> &SegmentList {
     match &title.renditions[n].segment_sources[0] {
-        SegmentSource::Segments(segments) => segments,
+        SegmentListSource::Segments(segments) => segments,
         other => panic!("{other:?}"),
     }
 }
@@ -121,7 +121,7 @@ fn a_sidx_gives_byte_ranges() {
     let title = parse_title(&video_mpd(
         "<BaseURL>f.mp4</BaseURL><SegmentBase timescale='1000' presentationTimeOffset='500' indexRange='700-755'><Initialization range='0-699'/></SegmentBase>",
     ));
-    let SegmentSource::Sidx(index) = &title.renditions[0].segment_sources[0] else {
+    let SegmentListSource::Sidx(index) = &title.renditions[0].segment_sources[0] else {
         panic!()
     };
     assert_eq!(
@@ -192,7 +192,7 @@ fn periods_are_joined_by_id_or_bandwidth() {
         "<MPD><Period duration='PT4S'>{first}</Period><Period start='PT4S' duration='PT2S'>{second}</Period></MPD>"
     ));
     let last = |n: usize| match &title.renditions[n].segment_sources[1] {
-        SegmentSource::Segments(segments) => (
+        SegmentListSource::Segments(segments) => (
             segments.start_time(0),
             segments
                 .segment_resource(0)

@@ -77,14 +77,18 @@ pub(super) fn last_sample_end(track: &Track, first: u32) -> i64 {
     let slack = Time::from_ms(EDIT_SLACK_MS).ceil_to(track.timescale);
     let is_shown = |sample: &Sample| {
         let slack = slack.min(i64::from(sample.duration) / 2);
-        presented_at(sample) < hidden_from.saturating_sub(slack)
+        sample_presentation_time(sample) < hidden_from.saturating_sub(slack)
     };
     let offset_max = i64::from(samples.composition_offset_max());
     let (mut until, mut last) = (samples.len(), None);
     while until > first {
         let from = until.saturating_sub(STEP_SAMPLES).max(first);
-        let shown = samples.range(from..until).filter(is_shown);
-        last = last.max(shown.map(|s| (presented_at(&s), s.duration)).max());
+        let shown = samples.iter_range(from..until).filter(is_shown);
+        last = last.max(
+            shown
+                .map(|s| (sample_presentation_time(&s), s.duration))
+                .max(),
+        );
         if last.is_some_and(|(time, _)| samples.dts(from) as i64 + offset_max < time) {
             break;
         }
@@ -95,7 +99,7 @@ pub(super) fn last_sample_end(track: &Track, first: u32) -> i64 {
     time + i64::from(duration.max(1))
 }
 
-fn presented_at(sample: &Sample) -> i64 {
+fn sample_presentation_time(sample: &Sample) -> i64 {
     sample.dts as i64 + i64::from(sample.composition_offset)
 }
 
@@ -130,8 +134,8 @@ mod tests {
             let samples = &track.samples;
             let starts: Vec<u32> = samples.sync_samples().collect();
             for (start, time) in starts.iter().zip(earliest_presentation_times(samples, &starts)) {
-                prop_assert_eq!(samples.range(*start..samples.len()).map(|s| presented_at(&s)).min(), Some(time));
-                let last = samples.range(*start..samples.len()).map(|s| (presented_at(&s), s.duration.max(1))).max();
+                prop_assert_eq!(samples.iter_range(*start..samples.len()).map(|s| sample_presentation_time(&s)).min(), Some(time));
+                let last = samples.iter_range(*start..samples.len()).map(|s| (sample_presentation_time(&s), s.duration.max(1))).max();
                 prop_assert_eq!(last.map(|(time, duration)| time + i64::from(duration)), Some(last_sample_end(&track, *start)));
             }
         }

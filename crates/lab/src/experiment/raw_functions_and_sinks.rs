@@ -48,10 +48,11 @@ pub(super) struct RawSink {
 }
 
 impl TryFrom<RawFunction> for document::FunctionSpec {
-    type Error = ComponentError;
+    type Error = FunctionOrSinkError;
 
-    fn try_from(written: RawFunction) -> Result<document::FunctionSpec, ComponentError> {
-        let (run, health) = resolve_command(written.run, written.r#use, written.with, "command")?;
+    fn try_from(written: RawFunction) -> Result<document::FunctionSpec, FunctionOrSinkError> {
+        let (run, health) =
+            resolve_run_or_built_in(written.run, written.r#use, written.with, "command")?;
         Ok(document::FunctionSpec {
             run,
             at: written.at,
@@ -64,10 +65,11 @@ impl TryFrom<RawFunction> for document::FunctionSpec {
 }
 
 impl TryFrom<RawSink> for document::SinkSpec {
-    type Error = ComponentError;
+    type Error = FunctionOrSinkError;
 
-    fn try_from(written: RawSink) -> Result<document::SinkSpec, ComponentError> {
-        let (run, _) = resolve_command(written.run, written.r#use, written.with, "measure")?;
+    fn try_from(written: RawSink) -> Result<document::SinkSpec, FunctionOrSinkError> {
+        let (run, _) =
+            resolve_run_or_built_in(written.run, written.r#use, written.with, "measure")?;
         Ok(document::SinkSpec {
             run,
             at: written.at,
@@ -85,7 +87,7 @@ impl TryFrom<RawSink> for document::SinkSpec {
 
 /// The reason why a function or a sink is invalid.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ComponentError {
+pub(super) enum FunctionOrSinkError {
     #[error("`with` needs a built-in function; name it with use = FUNCTION")]
     WithoutUse,
     #[error("both run and use are given; write run = COMMAND or use = FUNCTION")]
@@ -101,22 +103,22 @@ pub(super) enum ComponentError {
 type SpannedText = Spanned<String>;
 
 /// Returns the command. For a built-in function, also returns its health check, if any.
-fn resolve_command(
+fn resolve_run_or_built_in(
     run: Option<SpannedText>,
     name: Option<SpannedText>,
     with: BTreeMap<String, Value>,
     role: &str,
-) -> Result<(SpannedText, Option<SpannedText>), ComponentError> {
+) -> Result<(SpannedText, Option<SpannedText>), FunctionOrSinkError> {
     match (run, name) {
         (Some(run), None) if with.is_empty() => Ok((run, None)),
-        (Some(_), None) => Err(ComponentError::WithoutUse),
-        (Some(_), Some(_)) => Err(ComponentError::RunAndUse),
-        (None, None) => Err(ComponentError::NeitherRunNorUse),
+        (Some(_), None) => Err(FunctionOrSinkError::WithoutUse),
+        (Some(_), Some(_)) => Err(FunctionOrSinkError::RunAndUse),
+        (None, None) => Err(FunctionOrSinkError::NeitherRunNorUse),
         (None, Some(name)) => {
             let found = find_built_in_function(name.get_ref(), role)?;
             let text = |(key, value)| match super::scalar_text(&value) {
                 Some(text) => Ok((key, text)),
-                None => Err(ComponentError::ParameterType(key)),
+                None => Err(FunctionOrSinkError::ParameterType(key)),
             };
             let with: BTreeMap<String, String> =
                 with.into_iter().map(text).collect::<Result<_, _>>()?;

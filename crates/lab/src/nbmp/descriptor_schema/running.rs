@@ -47,7 +47,7 @@ pub(super) static EVENT: &[DescriptorField] = &[
 
 pub(super) const VARIABLE: FieldShape = Checked(
     &Object(&VARIABLE_FIELDS),
-    cross_field_checks::check_variable,
+    cross_field_checks::check_variable_value,
 );
 
 static VARIABLE_FIELDS: &[DescriptorField] = &[

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::bytes::ByteReader;
 use crate::codec::Codec;
-use crate::codec::sample_entry::{ChildBoxes, split_sample_entry};
+use crate::codec::child_boxes::{ChildBoxes, split_code_and_body};
 use crate::error::{Error, Result, format_fourcc};
 
 /// Length of the fields before the child boxes of a visual and of an audio sample entry, in bytes
@@ -57,7 +57,7 @@ impl ProtectedEntry {
     /// `Unsupported` if the form of encryption cannot be served unchanged; the message describes
     /// this form. `Malformed` if a box is missing or invalid.
     pub(crate) fn split_protected_entry(entry: &[u8]) -> Result<(Vec<u8>, ProtectedEntry)> {
-        let (code, body) = split_sample_entry(entry)?;
+        let (code, body) = split_code_and_body(entry)?;
         let fields_bytes = match &code {
             b"encv" => VISUAL_FIELDS_BYTES,
             _ => AUDIO_FIELDS_BYTES,
@@ -145,7 +145,7 @@ fn read_sinf(sinf: &[u8]) -> Result<([u8; 4], ProtectedEntry)> {
     let mut schm = ByteReader::new(require(b"schm")?);
     schm.skip(4); // version and flags
     let scheme = schm.read_array();
-    schm.check_not_truncated()?;
+    schm.check_no_short_read()?;
     let scheme = parse_scheme(scheme)?;
     let schi = ChildBoxes::parse(require(b"schi")?)?;
     let tenc = schi.require_body(b"tenc", *b"schi")?;
@@ -189,7 +189,7 @@ fn read_tenc(tenc: &[u8], scheme: ProtectionScheme) -> Result<(TrackProtection, 
         _ => 0,
     };
     let constant_iv = reader.take(constant);
-    reader.check_not_truncated()?;
+    reader.check_no_short_read()?;
     if is_protected != 1 {
         return Err(unsupported_encryption_error(
             "in parts only (tenc declares it unprotected)",
@@ -217,7 +217,7 @@ fn read_pattern(tenc: &[u8]) -> (u8, u8) {
 
 /// Selects the `pssh` boxes that apply to a key. A box applies if it lists this key id, or if it
 /// lists no key ids.
-pub(crate) fn select_pssh_boxes(boxes: &[Vec<u8>], key_id: &KeyId) -> Vec<Vec<u8>> {
+pub(crate) fn select_pssh_of_key(boxes: &[Vec<u8>], key_id: &KeyId) -> Vec<Vec<u8>> {
     let applies = |pssh: &&Vec<u8>| {
         let mut reader = ByteReader::new(pssh);
         reader.skip(8);
@@ -239,7 +239,7 @@ pub(crate) fn select_pssh_boxes(boxes: &[Vec<u8>], key_id: &KeyId) -> Vec<Vec<u8
 /// # Errors
 /// `Unsupported` if there are too many boxes or the box has an invalid size. The message contains
 /// the limits.
-pub(crate) fn add_pssh_box(boxes: &mut Vec<Vec<u8>>, bytes: &[u8]) -> Result<()> {
+pub(crate) fn push_source_pssh(boxes: &mut Vec<Vec<u8>>, bytes: &[u8]) -> Result<()> {
     if boxes.len() >= PSSH_BOXES_MAX || bytes.len() > PSSH_BYTES_MAX || bytes.len() < 32 {
         return Err(unsupported_encryption_error(&format!(
             "with more than {PSSH_BOXES_MAX} pssh boxes, or one of more than {PSSH_BYTES_MAX} bytes"

@@ -60,7 +60,7 @@ pub fn index_reports(folder: &Path) -> Result<String, ReportFileError> {
             machine,
         ]);
     }
-    let links = list_links(&titles);
+    let links = format_report_links(&titles);
     Ok(format!(
         "# Results\n\n`headwater lab index` writes this page from the reports below. The scale is the \
          `--scale` of the run. All arms of an experiment ran on one machine, in interleaved rounds. Each folder \
@@ -72,7 +72,7 @@ pub fn index_reports(folder: &Path) -> Result<String, ReportFileError> {
 
 /// Returns links to the reports. A report is given as `(folder, title, scale)`. If several reports
 /// have the same title, the link text of each of these reports also contains the scale.
-fn list_links(titles: &[(String, String, String)]) -> String {
+fn format_report_links(titles: &[(String, String, String)]) -> String {
     let links = titles.iter().map(|(id, title, scale)| {
         let is_repeated = titles.iter().filter(|(_, other, _)| other == title).count() > 1;
         let title = match is_repeated {
@@ -97,7 +97,7 @@ mod tests {
         ];
         let titles = titles.map(|(id, title, scale)| (id.into(), title.into(), scale.into()));
         assert_eq!(
-            list_links(&titles),
+            format_report_links(&titles),
             "- [Clients, scale small](a/report.md)\n- [Clients, scale many](b/report.md)\n- [Pacing](c/report.md)"
         );
     }

@@ -8,7 +8,7 @@ use crate::{OverloadManager, TrustedNetworks};
 
 /// Addresses, limits and other options of a server.
 #[derive(Debug, Clone, Default)]
-pub struct ListenOptions {
+pub struct ServerOptions {
     /// Addresses as `HOST:PORT`. Port 0 selects a free port. An empty host means all addresses of
     /// the machine.
     pub addresses: Vec<String>,

@@ -12,7 +12,7 @@ use crate::bytes::ByteReader;
 use crate::codec::Codec;
 use crate::error::{Error, ErrorKind, Result, format_fourcc};
 use crate::protection::ProtectedEntry;
-use crate::protection::encrypted_source::is_protected_entry;
+use crate::protection::source_protection::is_protected_entry;
 use std::ops::Range;
 
 /// Maximum number of tracks in a file.
@@ -46,7 +46,7 @@ pub(super) struct MediaFile {
 impl MediaFile {
     /// Describes a media file that also contains the `moov`. `metadata` is the byte range of the
     /// `moov`.
-    pub fn from_moov_file(len: u64, metadata: Range<u64>) -> MediaFile {
+    pub fn containing_moov(len: u64, metadata: Range<u64>) -> MediaFile {
         MediaFile {
             location: DataReference::SameFile,
             len,
@@ -81,7 +81,7 @@ pub(super) fn read_trak(
         let handler = format_fourcc(hdlr.handler_type);
         let skip = |reason| TrakOutcome::Skipped { reason };
         return Ok(
-            match read_served_trak(trak, (tkhd, hdlr), is_quicktime, source) {
+            match read_supported_trak(trak, (tkhd, hdlr), is_quicktime, source) {
                 Ok(TrakOutcome::Draft(draft)) if !draft.is_text() => {
                     skip(format!("{handler} is neither audio nor video"))
                 }
@@ -95,11 +95,11 @@ pub(super) fn read_trak(
         let reason = explain_unsupported_handler(hdlr.handler_type);
         return Ok(TrakOutcome::Skipped { reason });
     }
-    read_served_trak(trak, (tkhd, hdlr), is_quicktime, source)
+    read_supported_trak(trak, (tkhd, hdlr), is_quicktime, source)
 }
 
 /// Parses a track whose handler type is supported.
-fn read_served_trak(
+fn read_supported_trak(
     trak: &Mp4Box<'_>,
     (tkhd, hdlr): (Tkhd, Hdlr),
     is_quicktime: bool,

@@ -38,7 +38,7 @@ impl InFlightRequests {
     }
 
     /// Pauses the thread if enough requests are in flight.
-    pub(super) fn pause_thread(&self) {
+    pub(super) fn sleep_to_batch_responses(&self) {
         let count = self.count();
         if count >= IN_FLIGHT_MIN {
             std::thread::sleep((PAUSE_EACH * count as u32).min(PAUSE_MAX));

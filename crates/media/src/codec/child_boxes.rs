@@ -26,7 +26,7 @@ pub struct ChildBoxes<'a>(pub Vec<ChildBox<'a>>);
 /// # Errors
 /// Returns `TooLarge` if the entry exceeds the size limit, and `Malformed` if the box size is
 /// wrong.
-pub fn split_sample_entry(entry: &[u8]) -> Result<([u8; 4], &[u8])> {
+pub fn split_code_and_body(entry: &[u8]) -> Result<([u8; 4], &[u8])> {
     if entry.len() > SIZE_MAX {
         let message = format!(
             "a sample entry of {} bytes; at most {SIZE_MAX} are read",

@@ -13,7 +13,7 @@ use crate::plan::{AccessUnit, SegmentAccessUnits};
 ///
 /// # Errors
 /// The errors of both functions, and `Truncated` if the parts are shorter than the units.
-pub fn wrap_segment(
+pub fn mux_ts_or_packed_audio(
     codec: &Codec,
     segment: &SegmentAccessUnits,
     parts: &[&[u8]],
@@ -25,7 +25,7 @@ pub fn wrap_segment(
     pack_audio_segment(
         codec,
         offset_timestamp(first),
-        &slice_samples(&segment.units, parts)?,
+        &slice_sample_bytes(&segment.units, parts)?,
     )
 }
 
@@ -45,13 +45,13 @@ pub(super) fn slice_frames<'a>(
     };
     Ok(units
         .iter()
-        .zip(slice_samples(units, parts)?)
+        .zip(slice_sample_bytes(units, parts)?)
         .map(frame)
         .collect())
 }
 
 /// Returns the bytes of each unit. Parts contain whole samples, so each unit is in a single part.
-fn slice_samples<'a>(units: &[AccessUnit], parts: &[&'a [u8]]) -> Result<Vec<&'a [u8]>> {
+fn slice_sample_bytes<'a>(units: &[AccessUnit], parts: &[&'a [u8]]) -> Result<Vec<&'a [u8]>> {
     let mut samples = Vec::with_capacity(units.len());
     let mut parts = parts.iter();
     let mut rest: &[u8] = &[];
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn samples_are_found_in_the_parts() {
         let codec = Codec::from_sample_entry(&decode_hex(MP3)).unwrap();
-        let wrapped = wrap_segment(
+        let wrapped = mux_ts_or_packed_audio(
             &codec,
             &build_segment(&[2, 0, 1, 3]),
             &[b"abc", b"", b"def"],
@@ -114,14 +114,15 @@ mod tests {
             (TIMESTAMP_OFFSET_90KHZ - 900).to_be_bytes()
         );
         for parts in [&[&b"abc"[..]][..], &[], &[b"a", b"bcdef"]] {
-            assert!(wrap_segment(&codec, &build_segment(&[2, 0, 1, 3]), parts).is_err());
+            assert!(mux_ts_or_packed_audio(&codec, &build_segment(&[2, 0, 1, 3]), parts).is_err());
         }
     }
 
     #[test]
     fn video_goes_into_packets() {
         let codec = Codec::from_sample_entry(&decode_hex(AVC)).unwrap();
-        let wrapped = wrap_segment(&codec, &build_segment(&[6]), &[b"\0\0\0\x02\x41\x07"]).unwrap();
+        let wrapped =
+            mux_ts_or_packed_audio(&codec, &build_segment(&[6]), &[b"\0\0\0\x02\x41\x07"]).unwrap();
         assert_eq!((wrapped[0], wrapped.len() % 188), (0x47, 0));
     }
 }

@@ -8,15 +8,15 @@ use std::collections::BTreeMap;
 use toml::{Spanned, Value};
 
 /// An index of the records of runs that were not discarded.
-pub(super) struct RunIndex<'a> {
+pub(super) struct RecordIndex<'a> {
     /// Arms in the order of the plan, and then arms that occur only in records.
     arms: Vec<Arm>,
     by_arm: BTreeMap<&'a Arm, BTreeMap<u32, &'a RunRecord>>,
     document: &'a ExperimentDocument,
 }
 
-impl<'a> RunIndex<'a> {
-    pub(super) fn new(plan: &'a RunPlan, records: &'a [RunRecord]) -> RunIndex<'a> {
+impl<'a> RecordIndex<'a> {
+    pub(super) fn new(plan: &'a RunPlan, records: &'a [RunRecord]) -> RecordIndex<'a> {
         let mut by_arm: BTreeMap<&Arm, BTreeMap<u32, &RunRecord>> = BTreeMap::new();
         for record in records
             .iter()
@@ -26,7 +26,7 @@ impl<'a> RunIndex<'a> {
             rounds.insert(record.round, record);
         }
         let more = by_arm.keys().filter(|arm| !plan.arms.contains(arm));
-        RunIndex {
+        RecordIndex {
             arms: plan.arms.iter().chain(more.copied()).cloned().collect(),
             by_arm,
             document: &plan.document,
@@ -36,14 +36,14 @@ impl<'a> RunIndex<'a> {
     /// Returns an index of only those runs whose records contain the fingerprint of a claim. A
     /// fingerprint includes the bounds, so that runs from before a change of the bounds are
     /// excluded.
-    pub(super) fn keep_runs_with_claim(&self, fingerprint: &str) -> RunIndex<'a> {
+    pub(super) fn keep_runs_with_claim(&self, fingerprint: &str) -> RecordIndex<'a> {
         let has_claim = |record: &RunRecord| record.claims.iter().any(|claim| claim == fingerprint);
         let rounds = |rounds: &BTreeMap<u32, &'a RunRecord>| {
             let known = rounds.iter().filter(|(_, record)| has_claim(record));
             known.map(|(round, record)| (*round, *record)).collect()
         };
         let by_arm = self.by_arm.iter();
-        RunIndex {
+        RecordIndex {
             arms: self.arms.clone(),
             by_arm: by_arm.map(|(arm, all)| (*arm, rounds(all))).collect(),
             document: self.document,
@@ -101,7 +101,7 @@ impl<'a> RunIndex<'a> {
 
     /// Returns the label of a quantity. This is the label in the document, or else the words of the
     /// quantity's name.
-    pub(super) fn label(&self, name: &str) -> String {
+    pub(super) fn quantity_display_name(&self, name: &str) -> String {
         let given = self.quantity_label(name);
         let given = given.and_then(|given| given.label.clone());
         given.unwrap_or_else(|| describe_quantity_name(name).0)
@@ -112,7 +112,7 @@ impl<'a> RunIndex<'a> {
         let given = self.quantity_label(name);
         let given = given.and_then(|given| given.unit.clone());
         let unit = given.or_else(|| describe_quantity_name(name).1);
-        axis_title(&self.label(name), unit.as_deref())
+        axis_title(&self.quantity_display_name(name), unit.as_deref())
     }
 
     fn quantity_label(&self, name: &str) -> Option<&'a QuantityLabel> {

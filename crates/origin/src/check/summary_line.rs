@@ -1,7 +1,7 @@
 //! The summary line at the end of a report about a folder.
 
 use super::foreign_containers::IgnoredFile;
-use super::report::{CheckReport, FindingLevel};
+use super::report::{FindingLevel, TitleReport};
 
 /// Maximum number of ignored files that are named.
 const IGNORED_SHOWN_MAX: usize = 5;
@@ -9,9 +9,9 @@ const IGNORED_SHOWN_MAX: usize = 5;
 /// Counts titles by their worst finding, and names the ignored films. A title that has only hints
 /// counts as fine. Example:
 /// `9 titles: 3 fine, 3 with warnings, 3 rejected, 1 ignored: x.mkv is not MP4; …`.
-pub(super) fn format_summary_line(reports: &[CheckReport], ignored: &[IgnoredFile]) -> String {
+pub(super) fn format_summary_line(reports: &[TitleReport], ignored: &[IgnoredFile]) -> String {
     let rejected = reports.iter().filter(|report| report.has_errors()).count();
-    let warned = |report: &&CheckReport| {
+    let warned = |report: &&TitleReport| {
         !report.has_errors() && report.has_finding_at_level(FindingLevel::Warning)
     };
     let warned = reports.iter().filter(warned).count();
@@ -41,8 +41,8 @@ mod tests {
     use super::*;
     use crate::check::report::Finding;
 
-    fn report(level: Option<FindingLevel>) -> CheckReport {
-        let mut report = CheckReport::from_error("x.mp4", String::new(), "");
+    fn report(level: Option<FindingLevel>) -> TitleReport {
+        let mut report = TitleReport::from_error("x.mp4", String::new(), "");
         report.findings.clear();
         let finding = level.map(|level| Finding::new(level, "x", String::new(), ""));
         report.findings.extend(finding);

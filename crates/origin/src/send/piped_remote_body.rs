@@ -3,13 +3,13 @@
 
 use super::body_parts::{PlannedPart, file_ranges};
 use futures_util::stream;
-use net::body::BodyCut;
+use net::body::BodyError;
 use net::{Body, BodyPart, Chunk};
 use std::sync::Arc;
 use store::{Error, RemoteObject, RequestReason, SplicedData, SplicedRange};
 
 /// The parts that have not been sent yet. The order of the fields is the order of sending.
-struct SplicedBody {
+struct PipedRemoteBody {
     before: Vec<BodyPart>,
     spliced: Option<SplicedRange>,
     after: Vec<BodyPart>,
@@ -17,7 +17,7 @@ struct SplicedBody {
 
 /// Builds a body if the parts contain exactly one file range and this range may be passed through.
 /// The first bytes of the range have arrived when this function returns.
-pub(super) async fn build_body(
+pub(super) async fn build_piped_remote_body(
     object: &Arc<RemoteObject>,
     pieces: &[PlannedPart],
     reason: RequestReason,
@@ -30,20 +30,20 @@ pub(super) async fn build_body(
         return Ok(None);
     };
     let made = |piece: &PlannedPart| piece.bytes_in_memory().map(|_| piece.to_body_part());
-    let pass_through = SplicedBody {
+    let pass_through = PipedRemoteBody {
         before: pieces.iter().map_while(made).collect(),
         spliced: Some(spliced),
         after: pieces.iter().rev().map_while(made).collect(),
     };
     let len = pieces.iter().map(PlannedPart::len).sum();
     let frames = stream::try_unfold(pass_through, |mut pass_through| async {
-        let chunk = pass_through.next_chunk().await.map_err(BodyCut::new)?;
-        Ok::<_, BodyCut>(chunk.map(|chunk| (chunk, pass_through)))
+        let chunk = pass_through.next_chunk().await.map_err(BodyError::new)?;
+        Ok::<_, BodyError>(chunk.map(|chunk| (chunk, pass_through)))
     });
     Ok(Some(Body::sized_stream(len, frames)))
 }
 
-impl SplicedBody {
+impl PipedRemoteBody {
     async fn next_chunk(&mut self) -> Result<Option<Chunk>, Error> {
         if !self.before.is_empty() {
             let before = std::mem::take(&mut self.before);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Expires overdue requests, sends a report every second, and ends the run.
-pub(super) async fn supervise_thread(
+pub(super) async fn run_housekeeping(
     thread: &Rc<RateThread>,
     out: &Sender<Box<RateThreadReport>>,
     schedule: &tokio::task::JoinHandle<std::io::Result<()>>,
@@ -28,7 +28,7 @@ pub(super) async fn supervise_thread(
         let passed = now.saturating_duration_since(thread.run_start()).as_secs();
         if passed > reported {
             reported = passed;
-            let mut report = thread.update_stats(|stats| stats.take_report(thread.number, passed));
+            let mut report = thread.with_stats(|stats| stats.take_report(thread.number, passed));
             report.open = thread.common.plan.dialer.connection_counts().open_count();
             if let Some(metrics) = &thread.stats.borrow().metrics {
                 metrics.set_connections_gauge(report.open);
@@ -44,7 +44,7 @@ pub(super) async fn supervise_thread(
         }
         if thread.is_stopped() && !thread.closed.get() {
             let left = std::mem::take(&mut *thread.queue.borrow_mut());
-            thread.update_stats(|stats| stats.report.unsent += left.len() as u64);
+            thread.with_stats(|stats| stats.report.unsent += left.len() as u64);
         }
         thread.closed.set(true);
         let grace = match thread.is_stopped() {

@@ -107,7 +107,10 @@ pub(super) static REQUIREMENT: &[DescriptorField] = &[
     define_field("resource-estimators", May, Object(&ESTIMATORS)),
 ];
 
-const FLOWCONTROL: FieldShape = Checked(&Object(&FLOW), cross_field_checks::check_flow_control);
+const FLOWCONTROL: FieldShape = Checked(
+    &Object(&FLOW),
+    cross_field_checks::check_delays_and_throughputs,
+);
 
 static FLOW: &[DescriptorField] = &[
     define_field("typical-delay", May, COUNT),

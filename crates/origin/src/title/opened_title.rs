@@ -2,14 +2,14 @@
 
 use crate::drm::{LibraryDrm, TitleDrm};
 use crate::response::compressible_text::ManifestTexts;
-use crate::route::SegmentSet;
-use crate::segment::hls_aes128::{MasterSecret, TitleEncryption};
+use crate::route::SegmentSetId;
+use crate::segment::hls_aes128::{MasterSecret, TitleAes128Key};
 use crate::title::file_names::display_name_of;
 use crate::title::left_out::LeftOutPart;
 use crate::title::progressive_layout::ProgressiveSlot;
 use crate::title::stores::{FileLocation, MediaStores};
 use crate::title::title_files::TitleFiles;
-use media::presentation::{ManifestRules, Presentation};
+use media::presentation::{ManifestOptions, Presentation};
 use net::Error;
 use net::conditional::LastModified;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(crate) struct LibraryPackagingRules {
     pub(crate) segment_durations: SegmentDurations,
     /// Secret from which content keys are derived, if segments are encrypted with AES-128.
     pub(crate) master_secret: Option<MasterSecret>,
-    pub(crate) manifest_rules: ManifestRules,
+    pub(crate) manifest_rules: ManifestOptions,
     /// Rules for Common Encryption, if titles are protected with it.
     pub(crate) drm: Option<LibraryDrm>,
 }
@@ -55,7 +55,7 @@ pub(crate) struct Title {
     pub(crate) dash: Arc<Presentation>,
     /// AES-128 encryption of the segments, if any. A title with AES-128 encryption has no DASH
     /// manifest, because DASH does not support this encryption.
-    pub(crate) encryption: Option<TitleEncryption>,
+    pub(crate) encryption: Option<TitleAes128Key>,
     /// Tracks and files that are not served.
     pub(crate) left_out: Vec<LeftOutPart>,
     /// Common Encryption of the segments, if any.
@@ -87,7 +87,7 @@ const OPEN_FILE_BYTES: usize = 32 << 10;
 
 impl Title {
     /// Returns whether the title's path still leads to the same, unchanged files. Blocks.
-    pub(crate) fn has_same_files(&self, stores: &MediaStores) -> bool {
+    pub(crate) fn has_unchanged_files(&self, stores: &MediaStores) -> bool {
         let now = |place: &FileLocation| stores.stat(place).ok().flatten();
         let found = |place: &FileLocation| {
             self.title_files
@@ -127,15 +127,15 @@ impl Title {
     }
 
     /// Returns the segment set of the HLS presentation.
-    pub(crate) fn hls_segment_set(&self) -> SegmentSet {
-        SegmentSet {
+    pub(crate) fn hls_segment_set(&self) -> SegmentSetId {
+        SegmentSetId {
             segment_ms: self.hls.segment_duration_ms,
             version: self.hls.version_hash,
         }
     }
 
     /// Returns the presentation with this segment set.
-    pub(crate) fn find_presentation(&self, set: SegmentSet) -> Option<&Arc<Presentation>> {
+    pub(crate) fn find_presentation(&self, set: SegmentSetId) -> Option<&Arc<Presentation>> {
         let is = |p: &&Arc<Presentation>| {
             p.segment_duration_ms == set.segment_ms && p.version_hash == set.version
         };

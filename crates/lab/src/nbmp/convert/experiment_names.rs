@@ -25,7 +25,7 @@ impl<'a> ExperimentNames<'a> {
         let streams = streams.filter(|(_, source)| {
             source
                 .as_table()
-                .is_some_and(|s| media_url_parts(s).is_some())
+                .is_some_and(|s| source_scheme_and_value(s).is_some())
         });
         let mut all = ExperimentNames {
             experiment,
@@ -37,7 +37,7 @@ impl<'a> ExperimentNames<'a> {
             let table = experiment.get(kind).and_then(toml::Value::as_table);
             for (_, consumer) in table.into_iter().flatten() {
                 if let Some(consumer) = consumer.as_table() {
-                    all.consumed.extend(known_inputs(consumer, &all));
+                    all.consumed.extend(inputs_if_all_known(consumer, &all));
                 }
             }
         }
@@ -53,14 +53,14 @@ impl<'a> ExperimentNames<'a> {
             .and_then(|all| all.get(function));
         let used = table
             .and_then(toml::Value::as_table)
-            .and_then(|table| used_function(table, "command"));
+            .and_then(|table| used_built_in_function(table, "command"));
         used.unwrap_or_else(|| "command".into())
     }
 }
 
 /// Returns the name of the built-in function that a table uses. Returns `None` if this function
 /// does not exist or has another role.
-pub(super) fn used_function(table: &Table, role: &str) -> Option<String> {
+pub(super) fn used_built_in_function(table: &Table, role: &str) -> Option<String> {
     let name = table.get("use")?.as_str()?;
     find_built_in_function(name, role).ok()?;
     Some(name.to_owned())
@@ -68,7 +68,7 @@ pub(super) fn used_function(table: &Table, role: &str) -> Option<String> {
 
 /// Returns the URI scheme and the value of a source that contains only `media = PATH` or
 /// `make = COMMAND`. Returns `None` for any other table.
-pub(super) fn media_url_parts(table: &Table) -> Option<(&'static str, &str)> {
+pub(super) fn source_scheme_and_value(table: &Table) -> Option<(&'static str, &str)> {
     let (key, text) = table.iter().next().filter(|_| table.len() == 1)?;
     let scheme = match key.as_str() {
         "media" => "file:",
@@ -79,7 +79,7 @@ pub(super) fn media_url_parts(table: &Table) -> Option<(&'static str, &str)> {
 }
 
 /// Returns the inputs of a table. Returns an empty list unless all inputs are known and unique.
-pub(super) fn known_inputs(table: &Table, names: &ExperimentNames<'_>) -> Vec<String> {
+pub(super) fn inputs_if_all_known(table: &Table, names: &ExperimentNames<'_>) -> Vec<String> {
     let list = table.get("input").and_then(toml::Value::as_array);
     let texts: Vec<String> = list
         .into_iter()

@@ -17,7 +17,7 @@ pub(super) const CHECKED: &[&[Setting]] = &[STORAGE, DRM];
 /// Keys of a settings file that `serve` reads and `check` ignores, so that one file can serve both
 /// commands.
 static IGNORED_KEYS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
-    let is_checked = |name: &str| find_setting_prefix(name).is_some();
+    let is_checked = |name: &str| is_read_by_check(name).is_some();
     let names = SETTINGS.iter().copied().flatten().map(|one| one.name);
     let names = names.filter(|name| !is_checked(name));
     // A key such as `tls-cert` may also be written as `cert` in the table `tls`, so the name of the
@@ -29,7 +29,7 @@ static IGNORED_KEYS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
 /// Prefixes of the settings that `check` reads.
 const PREFIXES: [&str; 2] = ["storage-", "drm-"];
 
-fn find_setting_prefix(name: &str) -> Option<&'static str> {
+fn is_read_by_check(name: &str) -> Option<&'static str> {
     PREFIXES
         .into_iter()
         .find(|prefix| name.starts_with(*prefix))
@@ -42,7 +42,7 @@ fn find_setting_prefix(name: &str) -> Option<&'static str> {
 pub(super) fn read_check_settings(flags: &ArgMatches) -> Result<SettingLayers, String> {
     let is_checked = |name: &str| {
         let name = name.strip_prefix("HEADWATER_").unwrap_or_default();
-        find_setting_prefix(&name.to_lowercase().replace('_', "-")).is_some()
+        is_read_by_check(&name.to_lowercase().replace('_', "-")).is_some()
     };
     let layers = SettingLayers::new(&SettingSources {
         settings: CHECKED,

@@ -4,11 +4,11 @@ use super::check::LINK_QUANTITIES;
 use super::deploy::{DeployedRun, PAUSE, missing_item_error};
 use super::document::SinkSpec;
 use super::machine_noise::{CpuTicks, MachineNoise};
-use super::placeholders::place_of;
+use super::placeholders::place_name;
 use super::quantity::{PartValue, QuantityError, QuantityLocator};
 use super::run_error::{RunError, SinkFault};
-use super::shell_command::last_output;
-use super::sink_output::SinkOutput;
+use super::shell_process::last_output;
+use super::sink_output::SinkStdout;
 use super::sink_results::SinkResults;
 use net::config::parse_duration;
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ const OUTPUT_BYTES_MAX: u64 = 16 << 20;
 
 /// The measurement of one part of a run. Each part is executed by an agent or by this machine.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Measurement {
+pub(crate) struct PartMeasurements {
     /// Values of the quantities, by name.
     pub(super) found: BTreeMap<String, PartValue>,
     /// Lateness that each sink reports, in milliseconds.
@@ -42,12 +42,12 @@ pub(crate) struct Measurement {
 }
 
 #[cfg(feature = "nats")]
-impl Measurement {
+impl PartMeasurements {
     /// Creates a measurement that contains only the noise of a machine.
-    pub(crate) fn from_noise(noise: MachineNoise) -> Measurement {
-        Measurement {
+    pub(crate) fn from_noise(noise: MachineNoise) -> PartMeasurements {
+        PartMeasurements {
             noise,
-            ..Measurement::default()
+            ..PartMeasurements::default()
         }
     }
 }
@@ -65,20 +65,20 @@ impl DeployedRun<'_> {
     }
 
     /// Runs these sinks concurrently, and collects their results and the counters of the links.
-    pub(crate) fn measure_sinks(
+    pub(crate) fn run_sinks(
         &self,
         sinks: &[&str],
         stop: &AtomicBool,
-    ) -> Result<Measurement, RunError> {
+    ) -> Result<PartMeasurements, RunError> {
         let (before, ticks) = (self.read_link_counters()?, CpuTicks::now());
         let started = sinks
             .iter()
             .map(|name| Ok((*name, self.start_sink(name, "out")?)));
         let outputs: Vec<(&str, PathBuf)> = started.collect::<Result<_, RunError>>()?;
         self.wait_for_sinks(stop)?;
-        let mut measured = Measurement {
+        let mut measured = PartMeasurements {
             noise: ticks.noise_since_read(),
-            ..Measurement::default()
+            ..PartMeasurements::default()
         };
         for (name, output) in outputs {
             let failed = |fault| RunError::Sink {
@@ -115,10 +115,10 @@ impl DeployedRun<'_> {
         &self,
         (name, sink): (&str, &SinkSpec),
         output: &Path,
-        measured: &mut Measurement,
+        measured: &mut PartMeasurements,
     ) -> Result<(), SinkFault> {
         let folder = &self.at.folder;
-        let printed = SinkOutput::new(read_output(output)?);
+        let printed = SinkStdout::new(read_output_file(output)?);
         for (quantity, text) in &sink.measure {
             let found = QuantityLocator::parse_locator(text.get_ref())
                 .map_err(QuantityError::from)?
@@ -147,7 +147,7 @@ impl DeployedRun<'_> {
     fn start_sink(&self, name: &str, kind: &str) -> Result<PathBuf, RunError> {
         let sink = self.find_sink(name)?;
         let output = self.at.folder.join(format!("{name}.{kind}"));
-        let place = place_of(sink.at.as_ref());
+        let place = place_name(sink.at.as_ref());
         let child =
             self.start_command(sink.run.get_ref(), place, None, sink.cpus.as_ref(), &output)?;
         self.processes
@@ -181,7 +181,7 @@ pub(crate) fn sink_timeout(sink: &SinkSpec) -> Duration {
     configured.unwrap_or(TIMEOUT)
 }
 
-fn read_output(output: &Path) -> Result<String, SinkFault> {
+fn read_output_file(output: &Path) -> Result<String, SinkFault> {
     let mut bytes = Vec::new();
     File::open(output)?
         .take(OUTPUT_BYTES_MAX + 1)

@@ -160,7 +160,7 @@ impl ArenaRegion {
     /// Prevents the kernel from merging the remaining small pages into huge pages. A merge would
     /// allocate memory again for the pages that were returned to the system. Must be called when
     /// the region gets no more buffers.
-    pub(crate) fn close_for_new_buffers(&self) {
+    pub(crate) fn disable_huge_pages(&self) {
         let at = self.pages.start.as_ptr().cast();
         // Ignores the error, because an error affects only the memory use.
         let _ = unsafe { madvise(at, self.pages.len, Advice::LinuxNoHugepage) };

@@ -1,10 +1,10 @@
 //! Live statistics of the viewers during a run.
 
-use super::drive::ViewerProgress;
+use super::drive::PopulationProgress;
 
 /// Formats the statistics of one second as two lines. The first line is about the viewers, the
 /// second line is about their requests.
-pub fn format_progress(progress: &ViewerProgress<'_>) -> [String; 2] {
+pub fn format_progress(progress: &PopulationProgress<'_>) -> [String; 2] {
     let (second, sample) = (progress.second, progress.sample);
     let viewers = format!(
         "{} viewers · {} playing · {} stalled · buffer p10 {:.1} p50 {:.1} s · {:.0} kb/s chosen",

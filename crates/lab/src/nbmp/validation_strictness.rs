@@ -2,7 +2,7 @@
 
 /// Strictness of validation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ConformanceLevel {
+pub enum ValidationStrictness {
     /// Checks everything that the standard requires.
     Strict,
     /// Checks types, enumerated values, references and identifiers. Accepts missing or empty

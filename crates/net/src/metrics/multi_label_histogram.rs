@@ -3,7 +3,7 @@
 use super::{BucketBounds, Histogram, LabeledHistograms, MetricSpec, Metrics};
 
 /// A histogram per combination of label values.
-pub struct HistogramGroup {
+pub struct MultiLabelHistogram {
     labels: &'static [&'static str],
     inner: LabeledHistograms,
 }
@@ -11,19 +11,19 @@ pub struct HistogramGroup {
 impl Metrics {
     /// Registers a histogram per combination of label values. `buckets` are the upper bounds of the
     /// buckets.
-    pub fn histogram_group(
+    pub fn multi_label_histogram(
         &self,
         row: &MetricSpec,
         labels: &'static [&'static str],
         buckets: &'static [f64],
-    ) -> HistogramGroup {
+    ) -> MultiLabelHistogram {
         let inner = LabeledHistograms::new_with_constructor(BucketBounds(buckets));
         self.register_metric(row, inner.clone());
-        HistogramGroup { labels, inner }
+        MultiLabelHistogram { labels, inner }
     }
 }
 
-impl HistogramGroup {
+impl MultiLabelHistogram {
     /// Returns the histogram of these label values, which must be in the order of the declared
     /// labels. Callers should store the histogram, because the look-up takes a lock.
     pub fn with_labels(&self, values: &[&str]) -> Histogram {

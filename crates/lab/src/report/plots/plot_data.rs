@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// A plot.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ReportPlot {
+pub struct PlotData {
     /// Title.
     pub title: String,
     /// Explanation.
@@ -20,7 +20,7 @@ pub struct PlotPanel {
     /// Title, such as the values of the variables that all arms of the panel share.
     pub title: String,
     /// Shape to draw.
-    pub shape: PanelShape,
+    pub shape: PanelContent,
     /// Table with the same figures.
     pub table: ReportTable,
 }
@@ -28,7 +28,7 @@ pub struct PlotPanel {
 /// The shape of a panel.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "shape", rename_all = "snake_case")]
-pub enum PanelShape {
+pub enum PanelContent {
     /// Curves or points.
     Curves {
         /// Horizontal axis.
@@ -45,7 +45,7 @@ pub enum PanelShape {
         /// Names below the bars.
         names: Vec<String>,
         /// Groups of bars. Each group has its own colour.
-        groups: Vec<BarGroup>,
+        groups: Vec<BarSeries>,
     },
     /// Box plots that also show every value.
     Boxes {
@@ -113,7 +113,7 @@ pub enum CurveJoin {
 
 /// Bars of one colour.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct BarGroup {
+pub struct BarSeries {
     /// Name in the legend.
     pub name: String,
     /// Median and the two ends of the error bar, for each name below the bars.

@@ -12,7 +12,7 @@ use crate::freshness::{CacheDirectives, ReuseDecision, judge_reuse};
 
 /// The way in which a request is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RequestPlan {
+pub enum CacheDecision {
     /// Serve the cached object.
     Hit,
     /// Serve the cached object although it is stale.
@@ -34,44 +34,44 @@ pub enum RequestPlan {
 ///
 /// `found` is the cache entry under the request's key. If `has_variants` is set, `found` is the
 /// entry of the variant that the request selects.
-pub fn plan_request(
+pub fn decide_cache_use(
     method: &Method,
     directives: &CacheDirectives,
     found: Option<&CacheEntry>,
     has_variants: bool,
     now: Instant,
-) -> RequestPlan {
+) -> CacheDecision {
     let uncached = match found {
         Some(CacheEntry::Object(object)) => {
             let is_purged = object.is_purged.load(Relaxed);
             let resident = now.saturating_duration_since(object.received_at);
-            let revalidate = |reason| RequestPlan::Fetch(MissReason::Revalidation(reason));
+            let revalidate = |reason| CacheDecision::Fetch(MissReason::Revalidation(reason));
             match judge_reuse(&object.lifetime, resident, directives) {
                 _ if is_purged => revalidate(RevalidationReason::Purged),
-                ReuseDecision::Fresh => return RequestPlan::Hit,
+                ReuseDecision::Fresh => return CacheDecision::Hit,
                 ReuseDecision::WhileRevalidate => {
-                    return RequestPlan::Stale(StaleReason::WhileRevalidate);
+                    return CacheDecision::Stale(StaleReason::WhileRevalidate);
                 }
-                ReuseDecision::Stale => return RequestPlan::Stale(StaleReason::Request),
+                ReuseDecision::Stale => return CacheDecision::Stale(StaleReason::Request),
                 ReuseDecision::Revalidate(reason) => revalidate(reason),
             }
         }
         Some(CacheEntry::Unshareable { until, always_pass }) if *until > now => {
             if *always_pass {
-                RequestPlan::Pass(PassReason::Unshareable)
+                CacheDecision::Pass(PassReason::Unshareable)
             } else {
-                RequestPlan::FetchUncoalesced
+                CacheDecision::FetchUncoalesced
             }
         }
-        _ if has_variants => RequestPlan::Fetch(MissReason::Variant),
-        _ => RequestPlan::Fetch(MissReason::Absent),
+        _ if has_variants => CacheDecision::Fetch(MissReason::Variant),
+        _ => CacheDecision::Fetch(MissReason::Absent),
     };
     if directives.only_if_cached {
-        RequestPlan::RefuseUncached
+        CacheDecision::RefuseUncached
     } else if method != Method::GET {
-        RequestPlan::Pass(PassReason::Method)
+        CacheDecision::Pass(PassReason::Method)
     } else if directives.no_store {
-        RequestPlan::Pass(PassReason::RequestNoStore)
+        CacheDecision::Pass(PassReason::RequestNoStore)
     } else {
         uncached
     }
@@ -90,14 +90,17 @@ mod tests {
         let plan = |always_pass, now| {
             let entry = CacheEntry::Unshareable { until, always_pass };
             let directives = CacheDirectives::default();
-            plan_request(&Method::GET, &directives, Some(&entry), false, now)
+            decide_cache_use(&Method::GET, &directives, Some(&entry), false, now)
         };
-        assert_eq!(plan(false, now), RequestPlan::FetchUncoalesced);
-        assert_eq!(plan(true, now), RequestPlan::Pass(PassReason::Unshareable));
+        assert_eq!(plan(false, now), CacheDecision::FetchUncoalesced);
+        assert_eq!(
+            plan(true, now),
+            CacheDecision::Pass(PassReason::Unshareable)
+        );
         for always_pass in [false, true] {
             assert_eq!(
                 plan(always_pass, until),
-                RequestPlan::Fetch(MissReason::Absent)
+                CacheDecision::Fetch(MissReason::Absent)
             );
         }
     }

@@ -34,13 +34,19 @@ static INPUT_SHAPE: FieldShape = Object(&INPUT);
 const INPUT_FIELD: DescriptorField = define_field(
     "input",
     Strict,
-    Checked(&INPUT_SHAPE, cross_field_checks::check_parameters_present),
+    Checked(
+        &INPUT_SHAPE,
+        cross_field_checks::check_media_or_metadata_present,
+    ),
 );
 static OUTPUT_SHAPE: FieldShape = Object(&OUTPUT);
 const OUTPUT_FIELD: DescriptorField = define_field(
     "output",
     Strict,
-    Checked(&OUTPUT_SHAPE, cross_field_checks::check_parameters_present),
+    Checked(
+        &OUTPUT_SHAPE,
+        cross_field_checks::check_media_or_metadata_present,
+    ),
 );
 static FAILOVER_SHAPE: FieldShape = Object(&FAILOVER);
 const FAILOVER_FIELD: DescriptorField = define_field(

@@ -32,7 +32,7 @@ pub(super) fn list_commands(plan: &RunPlan) -> Vec<ReportedCommand> {
             arms: Vec::new(),
         }));
     }
-    for (kind, name) in list_components(document) {
+    for (kind, name) in list_functions_and_sinks(document) {
         let mut of_part: Vec<ReportedCommand> = Vec::new();
         for arm in &plan.arms {
             let Some((at, run)) = portable_command_line(document, arm, kind, name) else {
@@ -56,7 +56,9 @@ pub(super) fn list_commands(plan: &RunPlan) -> Vec<ReportedCommand> {
     all
 }
 
-fn list_components(document: &ExperimentDocument) -> impl Iterator<Item = (&'static str, &str)> {
+fn list_functions_and_sinks(
+    document: &ExperimentDocument,
+) -> impl Iterator<Item = (&'static str, &str)> {
     let functions = document.function.keys();
     let functions = functions.map(|name| ("function", name.get_ref().as_str()));
     let sinks = document

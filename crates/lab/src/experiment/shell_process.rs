@@ -27,7 +27,7 @@ pub(super) fn shell_command(
         .arg("-c")
         .arg(text)
         .current_dir(folder)
-        .env("PATH", search_path());
+        .env("PATH", program_search_path());
     command
         .stdin(Stdio::null())
         .stdout(File::create(output).map_err(failed)?);
@@ -40,7 +40,7 @@ pub(super) fn shell_command(
 
 /// Returns `PATH` with this program's folder first, so that `headwater` in a document's command is
 /// this program.
-pub(super) fn search_path() -> std::ffi::OsString {
+pub(super) fn program_search_path() -> std::ffi::OsString {
     let inherited = std::env::var_os("PATH").unwrap_or_default();
     let own_folder = std::env::current_exe()
         .ok()

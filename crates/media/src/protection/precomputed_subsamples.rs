@@ -77,7 +77,7 @@ impl StoredSubsamples {
                 continue;
             }
             let mut table = SencTable::default();
-            table.add_samples(Some(reader.remaining()), count, 0)?;
+            table.add_samples(Some(reader.remaining_slice()), count, 0)?;
             return Ok(Some(StoredSubsamples { table }));
         }
         Ok(None)
@@ -102,7 +102,7 @@ impl StoredSubsamples {
                 .map(Subsample::len)
                 .sum::<u64>()
         });
-        let sizes = samples.range(0..samples.len());
+        let sizes = samples.iter_range(0..samples.len());
         let wrong = totals
             .zip(sizes)
             .position(|(total, s)| total != s.size.into());
@@ -134,25 +134,25 @@ pub(super) fn read_clear_and_protected_runs(entry: &[u8]) -> impl Iterator<Item 
 
 /// Finds the subsamples of all samples of a track. Samples are added in decode order.
 #[derive(Debug)]
-pub struct StoredSubsamplesBuilder {
+pub struct PrecomputedSubsamplesBuilder {
     /// A parser that has only the parameter sets of the sample entry.
     initial: SubsampleParser,
     parser: SubsampleParser,
     table: SencTable,
 }
 
-impl StoredSubsamplesBuilder {
+impl PrecomputedSubsamplesBuilder {
     /// Creates the builder of a track. Returns `None` if samples of this codec have no subsamples
     /// or cannot be encrypted.
     ///
     /// # Errors
     /// `Malformed` or `Unsupported` if a parameter set cannot be read.
-    pub fn new(codec: &Codec) -> Result<Option<StoredSubsamplesBuilder>> {
+    pub fn new(codec: &Codec) -> Result<Option<PrecomputedSubsamplesBuilder>> {
         if !is_protectable(codec) {
             return Ok(None);
         }
         let parser = SubsampleParser::new(codec, &TrackProtection::PLACEHOLDER)?;
-        Ok(parser.map(|parser| StoredSubsamplesBuilder {
+        Ok(parser.map(|parser| PrecomputedSubsamplesBuilder {
             initial: parser.clone(),
             parser,
             table: SencTable::default(),
@@ -163,7 +163,7 @@ impl StoredSubsamplesBuilder {
     /// parameter sets to the parameter sets of the sample entry.
     ///
     /// # Errors
-    /// The errors of [`SubsampleParser::add_sample`], and of [`StoredSubsamplesBuilder::finish`]
+    /// The errors of [`SubsampleParser::add_sample`], and of [`PrecomputedSubsamplesBuilder::finish`]
     /// for earlier samples.
     pub fn add_sample(&mut self, sample: &[u8], is_sync: bool) -> Result<()> {
         if is_sync {
