@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Response, StatusCode};
-use http1::{HeadLimits, ResponseFraming};
+use http1::{HeadLimits, ResponseHead};
 use net::Body;
 
 use super::wire::{Message, bytes_sent_for};
@@ -75,9 +75,9 @@ fn decode_response(bytes: &[u8]) -> Option<ReceivedResponse> {
 }
 
 /// Returns the first head that is not interim, and the bytes after this head.
-fn final_head(mut bytes: &[u8]) -> Option<(ResponseFraming, HeaderMap, &[u8])> {
+fn final_head(mut bytes: &[u8]) -> Option<(ResponseHead, HeaderMap, &[u8])> {
     loop {
-        let parsed = ResponseFraming::parse_to_map(bytes, HeadLimits::default(), false);
+        let parsed = ResponseHead::parse_to_map(bytes, HeadLimits::default(), false);
         let (head, headers) = parsed.ok()??;
         bytes = &bytes[head.len..];
         if !head.is_interim() {

@@ -1,7 +1,7 @@
 //! Checks that the result of decoding does not depend on the pieces in which a response arrives,
 //! and that no response causes a panic.
 
-use http1::{BodyDecoder, HeadLimits, ProtocolError, ResponseFraming};
+use http1::{BodyDecoder, HeadLimits, ProtocolError, ResponseHead};
 
 /// The result of decoding a whole body.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,12 +19,12 @@ pub fn run(data: &[u8]) {
     };
     let split = usize::from(*split) + 1;
     let limits = HeadLimits::default();
-    let Ok(Some((head, _))) = ResponseFraming::parse_to_map(received, limits, false) else {
+    let Ok(Some((head, _))) = ResponseHead::parse_to_map(received, limits, false) else {
         return;
     };
     let (bytes, rest) = received.split_at(head.len);
     for cut in [split.min(bytes.len() - 1), bytes.len() - 1] {
-        let partial = ResponseFraming::parse(&bytes[..cut], limits, false, |_, _, _| {});
+        let partial = ResponseHead::parse(&bytes[..cut], limits, false, |_, _, _| {});
         assert_eq!(
             partial,
             Ok(None),

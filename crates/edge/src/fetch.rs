@@ -13,7 +13,7 @@ mod revalidate;
 mod storage;
 
 pub use in_flight_bytes::InFlightBytes;
-pub use outcome::{FetchOutcome, ReplyToLeader};
+pub use outcome::{FetchOutcome, FetchResultForLeader};
 pub use request::FetchRequest;
 
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub fn start_fetch(
     edge: Arc<Edge>,
     mut lead: FetchLeader<CacheKey, FetchOutcome>,
     request: FetchRequest,
-) -> oneshot::Receiver<ReplyToLeader> {
+) -> oneshot::Receiver<FetchResultForLeader> {
     lead.set_span(request.span_context());
     let (reply_sender, reply) = oneshot::channel();
     let hold = edge.shutdown.hold_shutdown();
@@ -61,7 +61,7 @@ impl Edge {
         &self,
         mut lead: FetchLeader<CacheKey, FetchOutcome>,
         mut request: FetchRequest,
-        leader: oneshot::Sender<ReplyToLeader>,
+        leader: oneshot::Sender<FetchResultForLeader>,
     ) {
         let cached = request.cached.clone();
         let stale = cached.filter(|cached| {
@@ -135,7 +135,7 @@ impl Edge {
                     self.mark_unshareable(&request.primary_key, always_pass);
                 }
                 lead.publish_result(FetchOutcome::Private(reason));
-                let _ = leader.send(ReplyToLeader::Private(Box::new(reply), reason));
+                let _ = leader.send(FetchResultForLeader::Private(Box::new(reply), reason));
             }
         }
     }
@@ -215,7 +215,7 @@ impl Edge {
 /// Reports the outcome to the followers, and to the leader if its client is still connected.
 fn publish_outcome(
     lead: &FetchLeader<CacheKey, FetchOutcome>,
-    leader: oneshot::Sender<ReplyToLeader>,
+    leader: oneshot::Sender<FetchResultForLeader>,
     outcome: FetchOutcome,
     upstream_us: Option<u64>,
 ) {
@@ -224,7 +224,7 @@ fn publish_outcome(
         _ => None,
     };
     lead.publish_result(outcome.clone());
-    let _ = leader.send(ReplyToLeader::Shared {
+    let _ = leader.send(FetchResultForLeader::Shared {
         outcome,
         upstream_us,
         first_bytes,

@@ -35,7 +35,7 @@ use upstream::{
 };
 
 use self::health::HealthChange;
-use self::member::{PoolMember, SharedMemberSettings, WeightedMember};
+use self::member::{OriginConnectionSettings, OriginPoolMember, WeightedMember};
 use self::membership::PoolMembers;
 use self::retry_budget::RetryBudget;
 
@@ -125,7 +125,7 @@ impl OriginClient {
         let pools = pools.iter().map(|(name, pool)| {
             let known = old.and_then(|old| old.pools.get(name));
             let known = known.filter(|known| known.authorities == pool.authorities);
-            let settings = SharedMemberSettings {
+            let settings = OriginConnectionSettings {
                 limits: &treatment.limits,
                 authorities: &pool.authorities,
                 certificate: credentials.certificate.as_ref(),
@@ -264,8 +264,8 @@ impl OriginClient {
         pool: &PoolState,
         target: &str,
         now: Instant,
-    ) -> impl Iterator<Item = Arc<PoolMember>> + use<> {
-        pool.lock_budget()
+    ) -> impl Iterator<Item = Arc<OriginPoolMember>> + use<> {
+        pool.lock_retry_budget()
             .credit_request(self.treatment.retry_share, now);
         let patience = self.treatment.limits.connect_timeout;
         let members = pool.members.list_members_when_resolved(patience).await;
@@ -283,7 +283,7 @@ impl OriginClient {
         order.into_iter().filter_map(member).take(ATTEMPTS_MAX)
     }
 
-    fn current_share(&self, pool: &PoolState, member: &PoolMember, now: Instant) -> f64 {
+    fn current_share(&self, pool: &PoolState, member: &OriginPoolMember, now: Instant) -> f64 {
         let probed = pool.probe.is_some();
         member
             .lock_health()
@@ -291,7 +291,7 @@ impl OriginClient {
     }
 
     fn take_retry(&self, pool: &PoolState) -> bool {
-        let may = pool.lock_budget().take_retry();
+        let may = pool.lock_retry_budget().take_retry();
         let result = if may { "sent" } else { "spent" };
         self.counts.retries.with_labels(&[result]).inc();
         may
@@ -301,7 +301,7 @@ impl OriginClient {
     fn record_result(
         &self,
         pool: &PoolState,
-        member: &PoolMember,
+        member: &OriginPoolMember,
         sent: &Result<UpstreamResponse, UpstreamError>,
     ) -> bool {
         let result = match sent {
@@ -339,7 +339,7 @@ impl OriginClient {
         failed
     }
 
-    fn log_health_change(&self, member: &PoolMember, change: HealthChange) {
+    fn log_health_change(&self, member: &OriginPoolMember, change: HealthChange) {
         let origin = &member.url;
         match change {
             HealthChange::Nothing => return,
@@ -363,7 +363,7 @@ impl OriginClient {
 }
 
 impl PoolState {
-    fn lock_budget(&self) -> MutexGuard<'_, RetryBudget> {
+    fn lock_retry_budget(&self) -> MutexGuard<'_, RetryBudget> {
         self.budget.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

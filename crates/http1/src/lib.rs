@@ -1,7 +1,7 @@
 //! A sans-IO HTTP/1.1 codec (RFC 9112) for every crate that sends requests: `store`, `upstream` and
 //! the load tester.
 //!
-//! - [`write_request_head`] formats the head of a request, and [`ResponseFraming::parse`] parses the
+//! - [`write_request_head`] formats the head of a request, and [`ResponseHead::parse`] parses the
 //!   head of a response.
 //! - [`BodyDecoder`] finds the body's bytes in the bytes that follow the head. The decoder copies
 //!   nothing and has no buffer, so the caller may also skip body bytes or splice them into a pipe.
@@ -13,11 +13,11 @@
 //! size of heads and of chunk framing.
 //!
 //! ```
-//! use http1::{HeadLimits, ResponseFraming};
+//! use http1::{HeadLimits, ResponseHead};
 //!
 //! let received = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nfilm\r\n0\r\n\r\n";
 //! let (head, headers) =
-//!     ResponseFraming::parse_to_map(received, HeadLimits::default(), false)?.unwrap();
+//!     ResponseHead::parse_to_map(received, HeadLimits::default(), false)?.unwrap();
 //! assert_eq!((head.status, headers.len(), head.keep_alive), (200, 1, true));
 //!
 //! let (mut body, mut rest) = (head.body, &received[head.len..]);
@@ -38,4 +38,4 @@ pub use body::BodyDecoder;
 pub use chunked::{ChunkEncoder, ChunkedDecoder};
 pub use error::ProtocolError;
 pub use request::write_request_head;
-pub use response::{HeadLimits, ResponseFraming};
+pub use response::{HeadLimits, ResponseHead};

@@ -29,7 +29,7 @@ impl Default for HeadLimits {
 
 /// The facts of a response's head that decide how to read its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ResponseFraming {
+pub struct ResponseHead {
     /// Status code, from 100 to 999.
     pub status: u16,
     /// Length of the head in bytes. The body starts after the head.
@@ -52,7 +52,7 @@ struct FramingFields {
     has_keep_alive: bool,
 }
 
-impl ResponseFraming {
+impl ResponseHead {
     /// Parses the head at the start of `received`. For each field, calls `on_field` with the
     /// status, the field's name and the field's value. Returns `None` while the head is incomplete.
     ///
@@ -66,7 +66,7 @@ impl ResponseFraming {
         limits: HeadLimits,
         to_head: bool,
         mut on_field: impl FnMut(u16, &str, &[u8]),
-    ) -> Result<Option<ResponseFraming>, ProtocolError> {
+    ) -> Result<Option<ResponseHead>, ProtocolError> {
         let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
         let fields = &mut fields[..limits.fields_max.min(FIELDS_MAX)];
         let mut parsed = httparse::Response::new(&mut []);
@@ -86,7 +86,7 @@ impl ResponseFraming {
         }
         let is_http11 = parsed.version == Some(1);
         let body = framing.body_decoder(status, to_head, is_http11)?;
-        Ok(Some(ResponseFraming {
+        Ok(Some(ResponseHead {
             status,
             len,
             body,
@@ -94,17 +94,17 @@ impl ResponseFraming {
         }))
     }
 
-    /// Parses the head like [`ResponseFraming::parse`], and returns all fields in a map.
+    /// Parses the head like [`ResponseHead::parse`], and returns all fields in a map.
     ///
     /// # Errors
-    /// The same as for [`ResponseFraming::parse`].
+    /// The same as for [`ResponseHead::parse`].
     pub fn parse_to_map(
         received: &[u8],
         limits: HeadLimits,
         to_head: bool,
-    ) -> Result<Option<(ResponseFraming, HeaderMap)>, ProtocolError> {
+    ) -> Result<Option<(ResponseHead, HeaderMap)>, ProtocolError> {
         let (mut headers, mut is_valid) = (HeaderMap::new(), true);
-        let head = ResponseFraming::parse(received, limits, to_head, |_, name, value| {
+        let head = ResponseHead::parse(received, limits, to_head, |_, name, value| {
             let name = HeaderName::from_bytes(name.as_bytes());
             match (name, HeaderValue::from_bytes(value)) {
                 (Ok(name), Ok(value)) => is_valid &= headers.try_append(name, value).is_ok(),

@@ -2,11 +2,11 @@
 #![allow(clippy::unwrap_used)]
 
 use http::{HeaderMap, Method};
-use http1::{BodyDecoder, ChunkedDecoder, HeadLimits, ProtocolError, ResponseFraming};
+use http1::{BodyDecoder, ChunkedDecoder, HeadLimits, ProtocolError, ResponseHead};
 use proptest::prelude::*;
 
-fn parse(text: &str) -> Result<Option<ResponseFraming>, ProtocolError> {
-    ResponseFraming::parse(text.as_bytes(), HeadLimits::default(), false, |_, _, _| {})
+fn parse(text: &str) -> Result<Option<ResponseHead>, ProtocolError> {
+    ResponseHead::parse(text.as_bytes(), HeadLimits::default(), false, |_, _, _| {})
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn heads_decide_how_their_body_ends() {
         }
     }
     let text = b"HTTP/1.1 200 O\r\nContent-Length: 7\r\n\r\n";
-    let head = ResponseFraming::parse(text, HeadLimits::default(), true, |_, _, _| {});
+    let head = ResponseHead::parse(text, HeadLimits::default(), true, |_, _, _| {});
     assert_eq!(
         head.unwrap().unwrap().body,
         BodyDecoder::Length(0),
@@ -154,7 +154,7 @@ fn heads_are_bounded_in_bytes_and_fields() {
         bytes_max: 100,
         fields_max: 2,
     };
-    let parse = |text: &str| ResponseFraming::parse(text.as_bytes(), limits, false, |_, _, _| {});
+    let parse = |text: &str| ResponseHead::parse(text.as_bytes(), limits, false, |_, _, _| {});
     assert!(parse("HTTP/1.1 200 O\r\nA: b\r\nA: b\r\n\r\n").is_ok());
     let many = "HTTP/1.1 200 O\r\nA: b\r\nA: b\r\nA: b\r\n\r\n";
     assert_eq!(parse(many), Err(ProtocolError::HeadTooLong));
@@ -168,13 +168,13 @@ fn heads_are_bounded_in_bytes_and_fields() {
 fn fields_are_shown_with_the_status_and_collected() {
     let text = b"HTTP/1.1 404 N\r\nA: b\r\na: c\r\nContent-Length: 0\r\n\r\n";
     let mut shown = Vec::new();
-    ResponseFraming::parse(text, HeadLimits::default(), false, |status, name, value| {
+    ResponseHead::parse(text, HeadLimits::default(), false, |status, name, value| {
         shown.push((status, name.to_owned(), value.to_vec()));
     })
     .unwrap();
     assert_eq!(shown[1], (404, "a".to_owned(), b"c".to_vec()));
-    let parsed = ResponseFraming::parse_to_map(text, HeadLimits::default(), false);
-    let (head, headers): (ResponseFraming, HeaderMap) = parsed.unwrap().unwrap();
+    let parsed = ResponseHead::parse_to_map(text, HeadLimits::default(), false);
+    let (head, headers): (ResponseHead, HeaderMap) = parsed.unwrap().unwrap();
     assert_eq!((head.status, headers.len()), (404, 3));
     assert_eq!(headers.get_all("a").iter().count(), 2);
 }
@@ -197,7 +197,7 @@ proptest! {
         bytes in prop::collection::vec(any::<u8>(), 0..200),
     ) {
         for text in [fields.as_bytes(), &bytes] {
-            let parsed = ResponseFraming::parse_to_map(text, HeadLimits::default(), false);
+            let parsed = ResponseHead::parse_to_map(text, HeadLimits::default(), false);
             if let Ok(Some((head, _))) = parsed {
                 prop_assert!(head.len <= text.len());
             }

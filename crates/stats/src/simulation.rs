@@ -11,7 +11,7 @@ const SAMPLES: u64 = 2000;
 type KnownDistribution = (fn(&mut Random) -> f64, f64);
 
 /// The normal distribution with mean 10 and standard deviation 2.
-pub(crate) fn normal_distribution() -> KnownDistribution {
+pub(crate) fn known_normal_distribution() -> KnownDistribution {
     (|random| 10.0 + 2.0 * draw_standard_normal(random), 10.0)
 }
 

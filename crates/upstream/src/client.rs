@@ -1,7 +1,7 @@
 //! A client for one server, with timeouts and a list of idle connections per worker. A request that
 //! is safe to repeat is retried once on a new connection.
 
-use crate::response::ResponseParts;
+use crate::response::UpstreamResponseParts;
 use crate::{
     ALPN_HTTP1, ClientCertificate, Connection, ConnectionCounts, Connector, ExchangeError,
     ExchangeRequest, IdleConnections, ReadBuffers, RequestUpload, ServerAddress,
@@ -220,7 +220,7 @@ impl UpstreamClient {
         &self,
         worker: usize,
         request: Request<Option<RequestUpload>>,
-    ) -> Result<ResponseParts, (UpstreamError, UnsentRequest)> {
+    ) -> Result<UpstreamResponseParts, (UpstreamError, UnsentRequest)> {
         let started = Instant::now();
         match self.connector.connect_to(&self.address, self.at).await {
             Ok(opened) => {
@@ -255,7 +255,7 @@ impl UpstreamClient {
         mut connection: Connection,
         mut request: Request<Option<RequestUpload>>,
         connect: Option<Duration>,
-    ) -> Result<ResponseParts, (UpstreamError, UnsentRequest)> {
+    ) -> Result<UpstreamResponseParts, (UpstreamError, UnsentRequest)> {
         let upload = request.body_mut().take();
         let mut patience = self.limits.first_byte_timeout;
         if upload.is_some() {
@@ -304,7 +304,7 @@ impl UpstreamClient {
             let reason = failed.to_string();
             (error(false, may_have_arrived, is_upload, reason), unsent)
         })?;
-        Ok(ResponseParts {
+        Ok(UpstreamResponseParts {
             status: head.status,
             headers,
             connection,

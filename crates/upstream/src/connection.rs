@@ -8,7 +8,7 @@ use crate::{
 };
 use bytes::{Buf, BufMut, Bytes};
 use http::{HeaderMap, Method, header};
-use http1::{BodyDecoder, HeadLimits, ProtocolError, ResponseFraming};
+use http1::{BodyDecoder, HeadLimits, ProtocolError, ResponseHead};
 use std::future::poll_fn;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -106,13 +106,13 @@ impl Connection {
         &mut self,
         request: ExchangeRequest<'_>,
         upload: Option<RequestUpload>,
-    ) -> Result<(ResponseFraming, HeaderMap), ExchangeError> {
+    ) -> Result<(ResponseHead, HeaderMap), ExchangeError> {
         self.keep_alive = false;
         self.reads_exclusively = false;
         self.received = 0;
         self.outgoing = Outgoing::new(&request, upload);
         poll_fn(|cx| self.poll_start_sending(cx)).await?;
-        self.replace_buffer(request.expected_bytes.saturating_add(HEAD_BYTES));
+        self.enlarge_read_buffer(request.expected_bytes.saturating_add(HEAD_BYTES));
         let to_head = *request.method == Method::HEAD;
         for _ in 0..=INTERIM_RESPONSES_MAX {
             let limits = request.limits;
@@ -172,10 +172,10 @@ impl Connection {
         cx: &mut Context<'_>,
         limits: HeadLimits,
         to_head: bool,
-    ) -> Poll<Result<(ResponseFraming, HeaderMap), ExchangeError>> {
+    ) -> Poll<Result<(ResponseHead, HeaderMap), ExchangeError>> {
         let sending = self.poll_send(cx);
         loop {
-            if let Some(found) = ResponseFraming::parse_to_map(&self.buffer, limits, to_head)? {
+            if let Some(found) = ResponseHead::parse_to_map(&self.buffer, limits, to_head)? {
                 return Poll::Ready(Ok(found));
             }
             match self.poll_read(cx, HEAD_BYTES, usize::MAX) {
@@ -337,14 +337,14 @@ impl Connection {
             self.install_exclusive_buffer();
         } else if !self.reads_exclusively && room < wanted.min(READ_ROOM_BYTES_MIN) {
             let bytes = wanted.min(EXCLUSIVE_BYTES_MAX as usize) + self.buffer.len();
-            self.replace_buffer(bytes);
+            self.enlarge_read_buffer(bytes);
         }
         let room = self.buffer.capacity() - self.buffer.len();
         let mut into = (&mut *self.buffer).limit(room.min(limit));
         pin!(self.stream.read_buf(&mut into)).poll(cx)
     }
 
-    fn replace_buffer(&mut self, bytes: usize) {
+    fn enlarge_read_buffer(&mut self, bytes: usize) {
         let mut next = self.buffers.take_buffer(bytes);
         // A recycled buffer may be shorter than requested. If the received bytes filled this
         // buffer, the next read would return 0 bytes, as if the connection were closed.

@@ -40,7 +40,7 @@ pub struct UpstreamResponse {
     body_gap_timeout: Duration,
 }
 
-pub(crate) struct ResponseParts {
+pub(crate) struct UpstreamResponseParts {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) connection: Connection,
@@ -50,7 +50,10 @@ pub(crate) struct ResponseParts {
 }
 
 impl UpstreamResponse {
-    pub(crate) fn new(parts: ResponseParts, permit: OwnedSemaphorePermit) -> UpstreamResponse {
+    pub(crate) fn new(
+        parts: UpstreamResponseParts,
+        permit: OwnedSemaphorePermit,
+    ) -> UpstreamResponse {
         let mut connection = parts.connection;
         let len = connection.remaining().unwrap_or(0);
         let has_exclusive_memory = len >= EXCLUSIVE_BODY_BYTES_MIN;

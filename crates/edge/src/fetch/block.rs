@@ -17,7 +17,7 @@ use crate::cached_object::CachedObject;
 use crate::origins::OriginResponse;
 
 /// The response to a block's range request, with the block's key and length.
-type BlockReply = (OriginResponse, CacheKey, u64);
+type OriginBlockResponse = (OriginResponse, CacheKey, u64);
 
 /// Starts the fetch of block `n`. The fetch continues if the receiver is dropped.
 pub fn start_block_fetch(
@@ -78,7 +78,7 @@ impl Edge {
         request: &FetchRequest,
         object: &CachedObject,
         n: u64,
-    ) -> Result<BlockReply, FetchOutcome> {
+    ) -> Result<OriginBlockResponse, FetchOutcome> {
         let (Some(blocks), Some(len)) = (&object.blocks, object.declared_len) else {
             return Err(FetchOutcome::ValidatorChanged);
         };

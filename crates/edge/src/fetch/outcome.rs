@@ -34,7 +34,7 @@ pub enum FetchOutcome {
 }
 
 /// The result of a fetch for the client that leads the fetch.
-pub enum ReplyToLeader {
+pub enum FetchResultForLeader {
     /// The outcome that the followers also get.
     Shared {
         outcome: FetchOutcome,

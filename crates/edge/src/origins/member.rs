@@ -19,7 +19,7 @@ use super::resolver::ResolvedServer;
 
 /// One origin server.
 #[derive(Debug)]
-pub(super) struct PoolMember {
+pub(super) struct OriginPoolMember {
     /// The configured URL. This URL is the label in the metrics. Addresses from DNS are not used as
     /// labels, because their number is unlimited.
     pub url: String,
@@ -42,20 +42,20 @@ const LOG_INTERVAL: Duration = Duration::from_secs(10);
 /// A member with its current weight in the pool.
 #[derive(Debug, Clone)]
 pub(super) struct WeightedMember {
-    pub member: Arc<PoolMember>,
+    pub member: Arc<OriginPoolMember>,
     /// Share of requests relative to the other members, above 0 and at most 1.
     pub weight: f64,
 }
 
 /// The settings that all members of a pool share.
-pub(super) struct SharedMemberSettings<'a> {
+pub(super) struct OriginConnectionSettings<'a> {
     pub limits: &'a UpstreamLimits,
     pub authorities: &'a TrustedAuthorities,
     pub certificate: Option<&'a ClientCertificate>,
     pub counts: &'a OriginMetrics,
 }
 
-impl PoolMember {
+impl OriginPoolMember {
     pub fn lock_health(&self) -> MutexGuard<'_, OriginHealth> {
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -94,7 +94,7 @@ impl PoolMember {
     }
 }
 
-impl SharedMemberSettings<'_> {
+impl OriginConnectionSettings<'_> {
     /// Creates a member for a configured URL. `server` contains the scheme and the host of the
     /// member's requests. `resolved` is the server's entry in DNS, if the server was found in DNS.
     ///
@@ -105,7 +105,7 @@ impl SharedMemberSettings<'_> {
         url: String,
         server: &Uri,
         resolved: Option<ResolvedServer>,
-    ) -> io::Result<Arc<PoolMember>> {
+    ) -> io::Result<Arc<OriginPoolMember>> {
         let limits = self.limits.clone();
         let upstream = UpstreamClient::new(server, self.counts.workers, limits, self.authorities)?;
         let opened = self.counts.connections_opened.clone();
@@ -122,7 +122,7 @@ impl SharedMemberSettings<'_> {
         };
         let host = HeaderValue::from_str(upstream.authority());
         let name = resolved.as_ref().map_or(&url, |server| &server.name);
-        Ok(Arc::new(PoolMember {
+        Ok(Arc::new(OriginPoolMember {
             seed: choice::fnv1a_hash(name.as_bytes()),
             url,
             resolved,

@@ -1,6 +1,6 @@
 //! Health probes, and the state of the origins for the status page.
 
-use super::member::{PoolMember, WeightedMember};
+use super::member::{OriginPoolMember, WeightedMember};
 use super::{OriginClient, PoolState};
 use futures_util::future::join_all;
 use http::{HeaderMap, Request, header};
@@ -73,7 +73,7 @@ impl OriginClient {
     }
 }
 
-impl PoolMember {
+impl OriginPoolMember {
     async fn send_probe(&self, worker: usize, path: &str, headers: HeaderMap) -> bool {
         let request = Request::get(path).header(header::HOST, &self.host).body(());
         let Ok(mut request) = request else {

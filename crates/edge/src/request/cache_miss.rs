@@ -13,7 +13,7 @@ use crate::cache_key::CacheKey;
 use crate::cache_outcome::{CacheOutcome, MissReason, PassReason, StaleReason, UncacheableReason};
 use crate::cached_object::CachedObject;
 use crate::deliver;
-use crate::fetch::{FetchOutcome, ReplyToLeader, start_fetch};
+use crate::fetch::{FetchOutcome, FetchResultForLeader, start_fetch};
 use crate::request_facts::RequestFacts;
 
 /// Whether a request started the fetch or waited for it.
@@ -80,7 +80,7 @@ impl Edge {
     ) -> Option<ServedResponse> {
         let request = facts.to_fetch_request(worker, cached, &self.settings, &self.loop_token);
         match start_fetch(self.clone(), lead, request).await {
-            Ok(ReplyToLeader::Shared {
+            Ok(FetchResultForLeader::Shared {
                 outcome,
                 upstream_us,
                 // This guard keeps the first bytes in memory until the response has its own reader.
@@ -91,14 +91,16 @@ impl Edge {
                 self.respond_with_fetch_outcome(worker, facts, outcome, upstream_us, reason, role)
                     .await
             }
-            Ok(ReplyToLeader::Private(reply, UncacheableReason::TooLarge)) if facts.has_range() => {
+            Ok(FetchResultForLeader::Private(reply, UncacheableReason::TooLarge))
+                if facts.has_range() =>
+            {
                 // The fetch requested the whole object, but this client wants only a range. Passing
                 // the range request is cheaper than receiving the whole object, so the fetch is
                 // abandoned.
                 drop(reply);
                 Some(Box::pin(self.pass(worker, facts, PassReason::TooLarge)).await)
             }
-            Ok(ReplyToLeader::Private(reply, uncacheable)) => {
+            Ok(FetchResultForLeader::Private(reply, uncacheable)) => {
                 let upstream_us = Some(net::record::micros(reply.elapsed));
                 let outcome = CacheOutcome::Miss(reason, Some(uncacheable));
                 let response = deliver::relay_response(facts.method, *reply, outcome);

@@ -11,12 +11,12 @@
 //! question needs no new run.
 
 mod arms;
-mod bounds;
 mod built_in_servers_and_clients;
 mod check;
 mod compressed_records;
 mod cpus;
 mod deploy;
+mod disturbance_bounds;
 pub(crate) mod document;
 mod document_fault;
 mod experiment_error;

@@ -12,7 +12,7 @@ use super::result_folder::{
 use super::run_error::RunError;
 use super::source::prepare_sources;
 use super::time_slice::TimeSlice;
-use super::{Arm, MachineDescription, RunPlan, RunRecord, bounds};
+use super::{Arm, MachineDescription, RunPlan, RunRecord, disturbance_bounds};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
@@ -274,7 +274,12 @@ impl RoundRunner<'_> {
             if self.stop.load(Ordering::Relaxed) {
                 return ArmCompletion::Finished;
             }
-            let ended = ended.and_then(|()| Ok(bounds::check_run_bounds(&self.job.plan, &record)?));
+            let ended = ended.and_then(|()| {
+                Ok(disturbance_bounds::check_run_bounds(
+                    &self.job.plan,
+                    &record,
+                )?)
+            });
             let is_fault = matches!(&ended, Err(error) if !error.can_succeed_on_retry());
             record.discard_reason = ended.err().map(|error| error.to_string());
             let counts = record.discard_reason.is_none();

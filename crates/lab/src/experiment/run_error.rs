@@ -1,8 +1,8 @@
 //! The reasons why the results of a run are not used.
 
 use super::arms::UnknownPlaceholder;
-use super::bounds::BoundExceeded;
 use super::cpus::InvalidCpus;
+use super::disturbance_bounds::BoundExceeded;
 use super::file_error::FileError;
 use super::quantity::QuantityError;
 use super::sink_results::SinkResultError;

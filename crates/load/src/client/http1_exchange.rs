@@ -3,7 +3,7 @@
 use super::connection_stream::ConnectionStream;
 use super::response_head::parse_head;
 use super::{FailureKind, RequestFailure, ResponseSink};
-use http1::{BodyDecoder, ResponseFraming};
+use http1::{BodyDecoder, ResponseHead};
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
@@ -127,7 +127,7 @@ pub(crate) async fn send_and_receive(
 
 /// A response being received.
 struct ResponseReader {
-    head: Option<ResponseFraming>,
+    head: Option<ResponseHead>,
     /// The bytes of an incomplete head.
     partial: Vec<u8>,
     interim: u32,
@@ -154,7 +154,7 @@ impl ResponseReader {
                 .map_or(0, |head| head.body.bytes_until_framing());
             let whole = matches!(
                 self.head,
-                Some(ResponseFraming {
+                Some(ResponseHead {
                     body: BodyDecoder::Length(_),
                     ..
                 })
@@ -191,7 +191,7 @@ impl ResponseReader {
     /// is declared.
     fn declared_body_bytes(&self) -> u64 {
         match self.head {
-            Some(ResponseFraming {
+            Some(ResponseHead {
                 body: BodyDecoder::Length(rest),
                 ..
             }) => self.body_bytes.saturating_add(rest),

@@ -1,13 +1,13 @@
 //! Parses response heads, and caches the last parsed head.
 
 use super::{RequestFailure, ResponseSink};
-use http1::{HeadLimits, ResponseFraming};
+use http1::{HeadLimits, ResponseHead};
 use std::cell::RefCell;
 
 thread_local! {
     /// The bytes of the previous head, and the parsed head. Servers often send the same head again,
     /// and comparing bytes costs less than parsing them.
-    static PREVIOUS_HEAD: RefCell<(Vec<u8>, Option<ResponseFraming>)> =
+    static PREVIOUS_HEAD: RefCell<(Vec<u8>, Option<ResponseHead>)> =
         const { RefCell::new((Vec::new(), None)) };
 }
 
@@ -16,7 +16,7 @@ pub(super) fn parse_head(
     bytes: &[u8],
     to_head: bool,
     sink: &mut impl ResponseSink,
-) -> Result<Option<ResponseFraming>, RequestFailure> {
+) -> Result<Option<ResponseHead>, RequestFailure> {
     let repeated =
         PREVIOUS_HEAD.with_borrow(|(previous, head)| head.filter(|_| bytes.starts_with(previous)));
     if let Some(head) = repeated.filter(|head| !to_head && !sink.wants_fields(head.status)) {
@@ -27,7 +27,7 @@ pub(super) fn parse_head(
             sink.on_field(name, value);
         }
     };
-    let head = ResponseFraming::parse(bytes, HeadLimits::default(), to_head, on_field)?;
+    let head = ResponseHead::parse(bytes, HeadLimits::default(), to_head, on_field)?;
     if let Some(head) = head.filter(|_| !to_head) {
         PREVIOUS_HEAD.with_borrow_mut(|(previous, known)| {
             previous.clear();
@@ -44,7 +44,7 @@ mod tests {
     use crate::client::{DiscardSink, FailureKind, MemorySink};
     use http1::BodyDecoder;
 
-    fn parse_discarding(text: &str) -> Result<Option<ResponseFraming>, FailureKind> {
+    fn parse_discarding(text: &str) -> Result<Option<ResponseHead>, FailureKind> {
         parse_head(text.as_bytes(), false, &mut DiscardSink).map_err(|failure| failure.fault)
     }
 

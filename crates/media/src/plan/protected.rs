@@ -5,7 +5,7 @@ use super::moof::FragmentWriter;
 use crate::error::{Error, Result};
 use crate::presentation::{Presentation, Rendition};
 use crate::protection::{
-    SampleAuxiliary, SampleCipher, SubsampleMap, SubsampleParser, encrypt_samples,
+    Aes128Cipher, SampleAuxiliary, SubsampleMap, SubsampleParser, encrypt_samples,
 };
 use std::ops::Range;
 
@@ -117,7 +117,7 @@ impl Presentation {
         rendition: &Rendition,
         samples: Range<u32>,
         (payload, map): (&mut [u8], Option<&SubsampleMap>),
-        cipher: &impl SampleCipher,
+        cipher: &impl Aes128Cipher,
     ) -> Result<()> {
         let Some(signaling) = self.track_signaling(rendition) else {
             return Ok(());

@@ -5,7 +5,7 @@
 //!    values are written to the init segment.
 //! 2. [`SubsampleParser`] finds the bytes of each sample that stay unencrypted. The result is a
 //!    [`SubsampleMap`], which decides the length of a segment's head.
-//! 3. [`encrypt_samples`] encrypts the samples in place with a [`SampleCipher`] of the caller.
+//! 3. [`encrypt_samples`] encrypts the samples in place with a [`Aes128Cipher`] of the caller.
 //! 4. A source that is already encrypted has a [`SourceProtection`]. The samples of this source are
 //!    served unchanged, or decrypted with a [`SampleDecipher`] of the caller and then encrypted
 //!    again.
@@ -40,7 +40,7 @@ pub use nal_subsamples::SubsampleParser;
 pub use precomputed_subsamples::{PrecomputedSubsamplesBuilder, StoredSubsamples};
 pub(crate) use sample_auxiliary::SampleAuxiliary;
 pub use sample_decryptor::SampleDecipher;
-pub use sample_encryption::{BlockCipher, SampleCipher, encrypt_samples};
+pub use sample_encryption::{Aes128Cipher, BlockCipher, encrypt_samples};
 pub(crate) use sample_entry::write_protected_entry;
 pub use scheme::{KeyId, ProtectionScheme, TrackProtection, format_key_id, parse_key_id};
 pub(crate) use senc_table::SencTable;

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use std::ops::Range;
 
 /// AES-128 with a content key, implemented by the caller.
-pub trait SampleCipher {
+pub trait Aes128Cipher {
     /// Encrypts `bytes` in counter mode.
     ///
     /// # Errors
@@ -45,7 +45,7 @@ pub fn encrypt_samples(
     (first, sizes): (u32, impl Iterator<Item = u32>),
     map: Option<&SubsampleMap>,
     (codec, protection): (&Codec, &TrackProtection),
-    cipher: &impl SampleCipher,
+    cipher: &impl Aes128Cipher,
 ) -> Result<()> {
     let runs = locate_protected_runs(payload.len(), sizes, map)?;
     match protection.scheme {
@@ -108,7 +108,7 @@ fn encrypt_samples_ctr(
     payload: &mut [u8],
     runs: &[ProtectedRun],
     (first, protection): (u32, &TrackProtection),
-    cipher: &impl SampleCipher,
+    cipher: &impl Aes128Cipher,
 ) -> Result<()> {
     for runs in runs.chunk_by(|one, next| one.sample == next.sample) {
         let number = runs.first().map_or(0, |run| run.sample);

@@ -204,7 +204,7 @@ fn unencrypted_runs_are_joined_and_split() {
 /// A test cipher that marks the bytes that a real cipher would encrypt.
 struct MarkingCipher;
 
-impl SampleCipher for MarkingCipher {
+impl Aes128Cipher for MarkingCipher {
     fn encrypt_ctr(&self, counter: [u8; 16], bytes: &mut [u8]) -> Result<()> {
         bytes.fill(counter[15]);
         Ok(())

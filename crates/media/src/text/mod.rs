@@ -6,7 +6,6 @@
 //! and the writers produce WebVTT or CMAF.
 
 mod bandwidth;
-mod bandwidth_cache;
 mod caption_channels;
 mod cmaf;
 mod color;
@@ -24,6 +23,7 @@ mod srt;
 mod srt_tests;
 #[cfg(test)]
 mod tests;
+mod text_bandwidth_cache;
 mod text_segment_times;
 mod timestamp;
 mod ttml;
@@ -37,7 +37,6 @@ mod vtt;
 mod wvtt;
 
 pub use crate::manifest::language_tag::parse_language;
-pub(crate) use bandwidth_cache::TextBandwidths;
 pub use caption_channels::{CaptionChannel, find_caption_channels};
 pub(crate) use caption_channels::{pack_caption_channels, unpack_caption_channels};
 pub use cmaf::{write_wvtt_init, write_wvtt_segment};
@@ -47,6 +46,7 @@ pub use encoding::decode_text;
 pub use imsc::{IMSC_CODEC, write_imsc_init, write_imsc_segment};
 pub use rendition::{TextKind, TextRendition, TextSet};
 pub use srt::parse_srt;
+pub(crate) use text_bandwidth_cache::TextBandwidths;
 pub use text_segment_times::TextSegmentTimes;
 pub use ttml::parse_ttml;
 pub use tx3g::parse_tx3g_sample;

@@ -16,7 +16,7 @@ pub struct ScopedLayers {
 }
 
 impl SettingLayers {
-    /// Reads the tables of the setting `name` ([`Setting::as_inline_tables`]). Each table has the
+    /// Reads the tables of the setting `name` ([`Setting::accept_inline_tables`]). Each table has the
     /// key `scope_key`. The other keys are the names of settings, with `prefix` removed.
     ///
     /// # Errors

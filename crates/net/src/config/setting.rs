@@ -78,7 +78,7 @@ impl Setting {
     ///
     /// [`SettingLayers::read_scoped_layers`]: super::SettingLayers::read_scoped_layers
     #[must_use]
-    pub const fn as_inline_tables(self) -> Setting {
+    pub const fn accept_inline_tables(self) -> Setting {
         Setting {
             list: true,
             inline_tables: true,

@@ -6,7 +6,7 @@ use aws_lc_rs::cipher::{
 };
 use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::iv::FixedLength;
-use media::protection::{BlockCipher, KeyId, SampleCipher};
+use media::protection::{Aes128Cipher, BlockCipher, KeyId};
 
 /// A cipher with its content key. When the cipher is dropped, this copy of the key and the copy in
 /// aws-lc are wiped.
@@ -30,7 +30,7 @@ impl ContentKeyCipher {
     }
 }
 
-impl SampleCipher for ContentKeyCipher {
+impl Aes128Cipher for ContentKeyCipher {
     fn encrypt_ctr(&self, counter: [u8; KEY_BYTES], bytes: &mut [u8]) -> Result<(), media::Error> {
         if bytes.is_empty() {
             return Ok(());

@@ -3,7 +3,7 @@
 use super::key_source::KeySource;
 use super::path_pattern::PathPattern;
 use super::settings::DrmSettings;
-use super::source_keys::SourceKeys;
+use super::source_keys::SourceKeyProvider;
 use crate::error;
 use media::error::ErrorKind;
 use net::Error;
@@ -17,7 +17,7 @@ pub(crate) struct DrmPolicy {
     pub(crate) source: KeySource,
     /// Keys with which encrypted films are decrypted, so that they can be encrypted again. `None`
     /// if such films are served as they are.
-    pub(crate) source_keys: Option<SourceKeys>,
+    pub(crate) source_keys: Option<SourceKeyProvider>,
     /// Permits that limit how many titles wait for a key server at the same time.
     pub(crate) key_loads: Arc<Semaphore>,
 }

@@ -2,7 +2,7 @@
 //!
 //! [`LibraryDrm`] finds the [`DrmPolicy`] of a title by its path. For each title version, a
 //! [`key_source`] provides a [`KeySet`], and [`TitleDrm`] maps the keys to the renditions.
-//! [`SourceKeys`] provides the keys of films that are already encrypted. `media::protection`
+//! [`SourceKeyProvider`] provides the keys of films that are already encrypted. `media::protection`
 //! defines the encryption of samples and the signaling.
 
 pub(crate) mod content_key;
@@ -33,5 +33,5 @@ pub(crate) use key_client::KeyClient;
 pub(crate) use key_metrics::KeyMetrics;
 pub(crate) use key_source::KeySource;
 pub(crate) use library_drm::{DrmPolicy, LibraryDrm};
-pub(crate) use source_keys::SourceKeys;
+pub(crate) use source_keys::SourceKeyProvider;
 pub(crate) use title_drm::TitleDrm;

@@ -5,7 +5,7 @@ use super::key_derivation::KeyDerivationSecret;
 use super::library_drm::KEY_LOADS_MAX;
 use super::rules::DrmRules;
 use super::settings::{DrmSettings, KeyLocation};
-use super::{DrmPolicy, KeyCache, KeyClient, KeyMetrics, KeySource, LibraryDrm, SourceKeys};
+use super::{DrmPolicy, KeyCache, KeyClient, KeyMetrics, KeySource, LibraryDrm, SourceKeyProvider};
 use crate::segment::hls_aes128::SECRET_BYTES_RANGE;
 use net::FatalError;
 use net::metrics::Metrics;
@@ -73,12 +73,12 @@ fn open_source_keys(
     drm: &DrmSettings,
     location: &KeyLocation,
     metrics: &KeyMetrics,
-) -> Result<SourceKeys, FatalError> {
+) -> Result<SourceKeyProvider, FatalError> {
     // The headers contain credentials for the server of `drm-keys`, so these headers are not sent
     // to another server.
     let has_same_server = location.scheme_and_authority() == drm.keys.scheme_and_authority();
     let headers = drm.headers_file.as_deref().filter(|_| has_same_server);
-    Ok(SourceKeys {
+    Ok(SourceKeyProvider {
         location: location.clone(),
         client: open_key_client(headers)?,
         cache: KeyCache::new(drm.cache, drm.stale_if_error, metrics.clone()),

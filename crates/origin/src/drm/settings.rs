@@ -131,7 +131,7 @@ pub const DRM: &[Setting] = &[
         "",
         "Settings of [drm] for the titles of a path: { path = \"kids/**\", scheme = \"cenc\" }",
     )
-    .as_inline_tables(),
+    .accept_inline_tables(),
 ];
 
 /// Default time for which keys are used without another request.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use store::Key;
 
 /// Provides the keys with which sources are decrypted.
-pub(crate) struct SourceKeys {
+pub(crate) struct SourceKeyProvider {
     pub(crate) location: KeyLocation,
     pub(crate) client: KeyClient,
     pub(crate) cache: KeyCache,
@@ -21,7 +21,7 @@ pub(crate) struct SourceKeys {
     pub(crate) decryptor: Option<DocumentDecryptor>,
 }
 
-impl SourceKeys {
+impl SourceKeyProvider {
     /// Returns whether the keys for the sources of a title are available without loading them.
     pub(crate) fn has_cached_keys(&self, title: &Key) -> bool {
         self.cache

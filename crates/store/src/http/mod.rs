@@ -15,7 +15,7 @@ mod watched_body;
 
 pub(crate) use error::TransportError;
 pub(crate) use pool::ConnectionPool;
-pub(crate) use request_facts::{CALL, StorageCall};
+pub(crate) use request_facts::{CALL, StorageRequestContext};
 pub(crate) use storage_client::{StorageHttpClient, StorageHttpConnector};
 pub(crate) use watched_body::WatchedBody;
 

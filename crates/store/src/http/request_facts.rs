@@ -9,11 +9,11 @@ use upstream::ServerAddress;
 
 tokio::task_local! {
     /// The request of the current task.
-    pub(crate) static CALL: std::sync::Arc<StorageCall>;
+    pub(crate) static CALL: std::sync::Arc<StorageRequestContext>;
 }
 
 /// A storage request, and the facts recorded about it.
-pub(crate) struct StorageCall {
+pub(crate) struct StorageRequestContext {
     pub(crate) started: Instant,
     /// Whether a range is requested. A response with the whole object is then an error.
     ranged: bool,
@@ -48,20 +48,20 @@ pub(crate) struct CallNotes {
     pub(crate) error: Option<TransportError>,
 }
 
-impl StorageCall {
+impl StorageRequestContext {
     /// Creates a request for a range. If `piped` is set, the response's body will be spliced. In
     /// this case, the client at first reserves buffer space only for the response's head.
-    pub(crate) fn new_range_call(piped: bool) -> StorageCall {
-        StorageCall {
+    pub(crate) fn new_range_call(piped: bool) -> StorageRequestContext {
+        StorageRequestContext {
             ranged: true,
             head_only: piped,
-            ..StorageCall::new_metadata_call()
+            ..StorageRequestContext::new_metadata_call()
         }
     }
 
     /// Creates a request for metadata, such as a look-up or a listing.
-    pub(crate) fn new_metadata_call() -> StorageCall {
-        StorageCall {
+    pub(crate) fn new_metadata_call() -> StorageRequestContext {
+        StorageRequestContext {
             started: Instant::now(),
             ranged: false,
             head_only: false,

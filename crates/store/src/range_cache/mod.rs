@@ -223,7 +223,7 @@ impl<K: Hash + Eq, E: Clone> RangeCacheState<K, E> {
 
 impl<E: Clone> RangeFlights<E> {
     fn add_missing(&mut self, range: Range<u64>, reserved_memory: &ReservedMemory) {
-        let held = reserved_memory.reserve(range.end - range.start);
+        let held = reserved_memory.count_reserved(range.end - range.start);
         let flight = Arc::new(RangeFlight::new(range, held));
         self.flights.push(flight.clone());
         self.missing.push(flight);

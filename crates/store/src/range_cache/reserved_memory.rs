@@ -16,7 +16,7 @@ pub(crate) struct MemoryLease {
 
 impl ReservedMemory {
     /// Reserves memory for `bytes` bytes, even if these bytes have not been received yet.
-    pub(crate) fn reserve(&self, bytes: u64) -> MemoryLease {
+    pub(crate) fn count_reserved(&self, bytes: u64) -> MemoryLease {
         self.0.fetch_add(bytes, Relaxed);
         MemoryLease {
             of: self.clone(),

@@ -131,7 +131,7 @@ async fn fetch_window(
     let held = core
         .cache
         .reserved_memory()
-        .reserve(window.end - window.start);
+        .count_reserved(window.end - window.start);
     let request = object.range_request(window.clone(), reason);
     let (mut at, mut pieces) = (window.start, VecDeque::new());
     let fetched = async {

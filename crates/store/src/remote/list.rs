@@ -3,7 +3,7 @@
 use super::request_failure::RequestFailure;
 use super::retry::RetryAttempt;
 use super::{ObservedVersion, RemoteCore};
-use crate::http::{CALL, StorageCall};
+use crate::http::{CALL, StorageRequestContext};
 use crate::{Error, FolderEntry, Key, RequestReason};
 use object_store::list::{PaginatedListOptions, PaginatedListResult};
 use object_store::path::Path;
@@ -89,7 +89,7 @@ impl RemoteCore {
                 attempt.reason,
                 RequestReason::Look,
                 "LIST",
-                StorageCall::new_metadata_call(),
+                StorageRequestContext::new_metadata_call(),
             );
             let options = PaginatedListOptions {
                 delimiter: Some("/".into()),

@@ -3,7 +3,7 @@
 use super::RemoteCore;
 use super::endpoints::Endpoint;
 use super::request_failure::RequestFailure;
-use crate::http::{CALL, StorageCall};
+use crate::http::{CALL, StorageRequestContext};
 use crate::{Error, Key, RequestReason};
 use object_store::GetOptions;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl Endpoint {
         let path = self
             .object_path(&Key::ROOT)
             .map_err(RequestFailure::from_permanent_error)?;
-        let call = Arc::new(StorageCall::new_metadata_call());
+        let call = Arc::new(StorageRequestContext::new_metadata_call());
         let options = GetOptions {
             head: true,
             ..GetOptions::default()

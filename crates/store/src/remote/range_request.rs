@@ -4,7 +4,7 @@ use super::endpoints::Endpoint;
 use super::request_failure::RequestFailure;
 use super::request_guard::RequestGuard;
 use super::{ObservedVersion, PinnedVersion, RemoteCore};
-use crate::http::{CALL, StorageCall, TransportError, WatchedBody};
+use crate::http::{CALL, StorageRequestContext, TransportError, WatchedBody};
 use crate::pipe_pool::Pipe;
 use crate::{Error, Key, RequestReason};
 use bytes::Bytes;
@@ -80,7 +80,7 @@ impl Endpoint {
             reason,
             request.original_reason,
             "GET",
-            StorageCall::new_range_call(request.is_spliced),
+            StorageRequestContext::new_range_call(request.is_spliced),
         );
         guard.set_range(&request.range);
         let exchange = CALL.scope(guard.call.clone(), self.store.get_opts(&path, options));
@@ -150,7 +150,7 @@ impl Endpoint {
             reason,
             reason,
             "HEAD",
-            StorageCall::new_metadata_call(),
+            StorageRequestContext::new_metadata_call(),
         );
         let options = GetOptions {
             head: true,

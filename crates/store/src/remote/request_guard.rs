@@ -3,7 +3,7 @@
 use super::endpoints::Endpoint;
 use super::request_failure::RequestFailure;
 use super::{CompletedRequest, RemoteCore};
-use crate::http::StorageCall;
+use crate::http::StorageRequestContext;
 use crate::{Key, RequestReason};
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use trace::{OpenSpan, SpanKind, TraceContext};
 /// The guard of a counted request. When the guard is dropped, it records the completed request.
 pub(super) struct RequestGuard {
     core: Arc<RemoteCore>,
-    pub(super) call: Arc<StorageCall>,
+    pub(super) call: Arc<StorageRequestContext>,
     done: Option<CompletedRequest>,
     /// The span of the request, if the request is traced.
     span: Option<OpenSpan>,
@@ -28,7 +28,7 @@ impl RemoteCore {
         reason: RequestReason,
         original_reason: RequestReason,
         method: &'static str,
-        mut call: StorageCall,
+        mut call: StorageRequestContext,
     ) -> RequestGuard {
         self.meter.count_request(reason, 0);
         self.meter.count_wait(reason);

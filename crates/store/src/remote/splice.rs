@@ -109,7 +109,7 @@ async fn start_splice(
         receiver,
         next: None,
         left,
-        _held: core.cache.reserved_memory().reserve(left),
+        _held: core.cache.reserved_memory().count_reserved(left),
     };
     spliced.next = Some(Ok(spliced.receive_part().await?));
     Ok(Some(spliced))

@@ -193,7 +193,7 @@ async fn report_seconds(
             for (place, snapshot) in &snapshots {
                 if let Some(snapshot) = snapshot.get() {
                     thread.with_stats(|stats| {
-                        stats.add_snapshot(*place, advance_snapshot(snapshot, thread.now()))
+                        stats.add_player_snapshot(*place, advance_snapshot(snapshot, thread.now()))
                     });
                 }
             }

@@ -52,7 +52,7 @@ impl ViewerThreadStats {
         self.report.viewing.late.record(late);
     }
 
-    pub(super) fn add_snapshot(&mut self, place: u64, snapshot: PlayerSnapshot) {
+    pub(super) fn add_player_snapshot(&mut self, place: u64, snapshot: PlayerSnapshot) {
         self.report.snapshots.push((place, snapshot));
     }
 
