@@ -4,5 +4,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    edge::run_command(&edge::config::define_edge_command().get_matches())
+    edge::run_edge_command(&edge::config::define_edge_command().get_matches())
 }
