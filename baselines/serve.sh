@@ -20,6 +20,7 @@ modules=$target/baselines/node_modules
 case $server-${TLS:-} in *- | nginx-* | headwater-*) ;; *) echo "serve.sh: $server has no TLS" >&2; exit 2 ;; esac
 
 first() { for each; do [ -x "$each" ] && { echo "$each"; return; }; done; echo "serve.sh: not found: $*; run scripts/baselines.sh" >&2; return 1; }
+naive() { [ -x "$target/release/naive" ] && echo "$target/release/naive" || { echo "serve.sh: not found: $target/release/naive; run cargo build --release -p baselines" >&2; return 1; }; }
 
 case $server in
   c-[0-9]*) set -- --workers "${server#c-}"; server=c; program=$(first "$target/baselines/c-server") ;;
@@ -28,8 +29,8 @@ case $server in
   c-sanitized) program=$(first "$target/baselines/c-server-sanitized") ;;
   node) program=$(first "$modules"/node-linux-*/bin/node); set -- "$here/node/server.js" --listen "$listen" "$folder" ;;
   deno) program=$(first "$modules"/@deno/linux-*/deno); set -- run --no-prompt --quiet --allow-net --allow-read "$here/deno/server.ts" --listen "$listen" "$folder" ;;
-  rust-cured) set -- --read blocking --chunk 1048576 --nodelay; server=rust; program=${NAIVE:-$(first "$target/release/naive")} ;;
-  rust) program=${NAIVE:-$(first "$target/release/naive")} ;;
+  rust-cured) set -- --read blocking --chunk 1048576 --nodelay; server=rust; program=${NAIVE:-$(naive)} ;;
+  rust) program=${NAIVE:-$(naive)} ;;
   headwater)
     program=${HEADWATER:-headwater}
     [ -z "${TLS:-}" ] || set -- --tls-cert "$TLS/certificate.pem" --tls-key "$TLS/key.pem" "$@"

@@ -21,6 +21,9 @@ if [ "${1:-}" = --for ]; then
   shift 2
 fi
 
+# Most experiments start the servers of baselines/. Without them, their runs would only be discarded.
+scripts/baselines.sh && cargo build --quiet --release --locked -p baselines || exit 1
+
 failed='' missing=''
 mkdir -p target/results
 
