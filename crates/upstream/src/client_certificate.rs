@@ -43,8 +43,8 @@ impl ClientCertificate {
         })
     }
 
-    /// Reads the files again. New connections then present the new certificate. Returns whether the
-    /// certificate changed.
+    /// Reads the files again. New TLS sessions then present the new certificate, and connections
+    /// that resume a session keep its certificate. Returns whether the certificate changed.
     ///
     /// # Errors
     /// The same as for [`ClientCertificate::from_pem_files`]. After an error, the old certificate stays in

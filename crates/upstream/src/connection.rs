@@ -9,6 +9,7 @@ use crate::{
 use bytes::{Buf, BufMut, Bytes};
 use http::{HeaderMap, Method, header};
 use http1::{BodyDecoder, HeadLimits, ProtocolError, ResponseHead};
+use rustls::ClientConnection;
 use std::future::poll_fn;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -28,6 +29,9 @@ const READ_ROOM_BYTES_MIN: usize = 32 << 10;
 /// If fewer bytes than this remain in the current chunk or body, the bytes are read into memory
 /// instead of spliced.
 const SPLICE_BYTES_MIN: u64 = 4 << 10;
+/// Maximum number of reads in which an idle TLS session is searched for data. Session tickets need
+/// one or two.
+const IDLE_READS_MAX: usize = 8;
 /// Length of the first buffer that contains only bytes of one body. Each later buffer is as long as
 /// the bytes received so far, up to `EXCLUSIVE_BYTES_MAX`. A server therefore cannot cause a large
 /// allocation merely by declaring a large Content-Length.
@@ -390,12 +394,16 @@ impl Connection {
         is_ready.then_some(self)
     }
 
-    /// Returns whether an idle connection can be used. Unread bytes are allowed only over TLS,
-    /// where they may be session tickets.
-    pub(crate) fn is_open(&self) -> bool {
-        match &self.stream {
-            Either::Left(socket) => socket.is_open(false),
-            Either::Right(tls) => tls.get_ref().0.is_open(true),
+    /// Returns whether an idle connection can be used. It cannot if the server has closed it or has
+    /// sent data. Such data would be mistaken for the response to the next request (RFC 9112
+    /// section 6.3).
+    pub(crate) fn is_open(&mut self) -> bool {
+        match &mut self.stream {
+            Either::Left(socket) => socket.is_open_and_silent(),
+            Either::Right(tls) => {
+                let (socket, session) = tls.get_mut();
+                is_session_open(session, socket).unwrap_or(false)
+            }
         }
     }
 
@@ -411,6 +419,24 @@ impl Connection {
             Either::Right(tls) => tls.get_mut().0,
         }
     }
+}
+
+/// Returns whether an idle TLS session has neither data nor an end. Reads what has arrived, because
+/// only the decrypted bytes show whether they are session tickets, which are allowed.
+fn is_session_open(session: &mut ClientConnection, socket: &mut impl io::Read) -> io::Result<bool> {
+    for _ in 0..IDLE_READS_MAX {
+        let state = session.process_new_packets().map_err(io::Error::other)?;
+        if state.plaintext_bytes_to_read() > 0 || state.peer_has_closed() {
+            return Ok(false);
+        }
+        match session.read_tls(socket) {
+            Ok(0) => return Ok(false),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(false)
 }
 
 impl Drop for Connection {

@@ -48,9 +48,8 @@ impl DetachableSocket {
         Ok(())
     }
 
-    /// Returns whether an idle connection is still open. `may_speak` is true if the server may send
-    /// bytes without a request. Unread bytes are allowed only in this case.
-    pub(crate) fn is_open(&self, may_speak: bool) -> bool {
+    /// Returns whether the server has neither sent bytes nor closed the connection.
+    pub(crate) fn is_open_and_silent(&self) -> bool {
         let peeked = match &self.0 {
             AttachmentState::Detached(socket) => socket.peek(&mut [0]),
             AttachmentState::Attached(socket) => {
@@ -62,10 +61,7 @@ impl DetachableSocket {
             }
             AttachmentState::Lost => return false,
         };
-        match peeked {
-            Ok(count) => count > 0 && may_speak,
-            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
-        }
+        peeked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
     /// Completes when a byte or the end of the stream can be read.
@@ -102,6 +98,17 @@ impl DetachableSocket {
         match &mut self.get_mut().0 {
             AttachmentState::Attached(socket) => Ok(Pin::new(socket)),
             _ => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+}
+
+/// Reads what has arrived. Never waits, because the socket is non-blocking.
+impl io::Read for DetachableSocket {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match &mut self.0 {
+            AttachmentState::Detached(socket) => io::Read::read(socket, into),
+            AttachmentState::Attached(socket) => socket.try_read(into),
+            AttachmentState::Lost => Err(io::ErrorKind::NotConnected.into()),
         }
     }
 }

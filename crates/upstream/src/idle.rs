@@ -69,8 +69,8 @@ impl IdleConnections {
     pub fn sweep(&self) {
         let timeout = self.idle_timeout;
         let is_useful =
-            |entry: &(Instant, Connection)| entry.0.elapsed() < timeout && entry.1.is_open();
-        self.lock_list().retain(is_useful);
+            |entry: &mut (Instant, Connection)| entry.0.elapsed() < timeout && entry.1.is_open();
+        self.lock_list().retain_mut(is_useful);
     }
 
     fn lock_list(&self) -> MutexGuard<'_, VecDeque<(Instant, Connection)>> {
