@@ -118,8 +118,9 @@ pub(crate) fn build_audio_track(seconds: u32, size: u32) -> Track {
 }
 
 pub(crate) fn build_index_of_tracks(tracks: Vec<Track>) -> Arc<Index> {
-    let fingerprint = tracks.iter().fold(7, |sum, track| {
-        sum * 31 + track.samples.byte_count(0..u32::MAX) + track.samples.total_duration()
+    let fingerprint = tracks.iter().fold(7_u64, |sum, track| {
+        let own = track.samples.byte_count(0..u32::MAX) + track.samples.total_duration();
+        sum.wrapping_mul(31).wrapping_add(own)
     });
     Arc::new(Index {
         tracks,
@@ -172,16 +173,24 @@ prop_compose! {
 }
 
 /// Generates valid titles, with a few video and audio tracks in one file, or in one file per track.
-/// All tracks are short, so their durations are similar enough for one title.
+/// All tracks are short, so their durations are similar enough for one title. The edit lists of
+/// some tracks hide samples at the end.
 pub(crate) fn arbitrary_title() -> impl Strategy<Value = Vec<Arc<Index>>> {
+    let permille = prop_oneof![3 => Just(1000u64), 1 => 0u64..1000, 1 => Just(0)];
+    let shown = proptest::collection::vec(permille, 8);
     let videos = proptest::collection::vec(arbitrary_video_track(), 0..4);
     let audios = proptest::collection::vec(arbitrary_audio_track(), 0..3);
-    (videos, audios, any::<bool>())
-        .prop_filter("at least one track", |(v, a, _)| {
+    (videos, audios, any::<bool>(), shown)
+        .prop_filter("at least one track", |(v, a, ..)| {
             !v.is_empty() || !a.is_empty()
         })
-        .prop_map(|(videos, audios, together)| {
-            let tracks: Vec<Track> = videos.into_iter().chain(audios).collect();
+        .prop_map(|(videos, audios, together, shown)| {
+            let mut tracks: Vec<Track> = videos.into_iter().chain(audios).collect();
+            for (track, permille) in tracks.iter_mut().zip(shown) {
+                let shown = (track.samples.total_duration() * permille / 1000) as i64;
+                let end = track.presentation_offset + shown;
+                track.presentation_end = (permille < 1000).then_some(end);
+            }
             match together {
                 true => vec![build_index_of_tracks(tracks)],
                 false => tracks

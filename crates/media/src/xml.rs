@@ -2,6 +2,7 @@
 //! reference to an entity that the document declares is an error.
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::manifest::read::{URL_BYTES_MAX, shorten_for_message};
 use quick_xml::XmlVersion;
 use quick_xml::events::{BytesStart, Event};
 
@@ -11,6 +12,9 @@ const DEPTH_MAX: usize = 32;
 const ELEMENTS_MAX: usize = 400_000;
 /// Maximum number of attributes of an element.
 const ATTRIBUTES_MAX: usize = 64;
+/// Maximum length of the name of an attribute, and of its value, in bytes. Values may be URLs.
+/// Without this limit, values that elements inherit could take much memory.
+const ATTRIBUTE_BYTES_MAX: usize = URL_BYTES_MAX;
 
 #[derive(Debug, Default)]
 pub(crate) struct XmlElement {
@@ -49,7 +53,7 @@ impl XmlElement {
             return Ok(None);
         };
         let malformed = || {
-            let text = crate::manifest::read::shorten_for_message(text);
+            let text = shorten_for_message(text);
             Error::malformed(format!("{}@{name} is not a number: {text}", self.name))
         };
         text.parse().map(Some).map_err(|_| malformed())
@@ -86,8 +90,8 @@ impl XmlElement {
 /// Parses a document and returns its root element.
 ///
 /// # Errors
-/// `Malformed` for invalid XML, `Truncated` for an element without an end, and `TooLarge` for a
-/// document that exceeds a limit.
+/// `Malformed` for invalid XML, and for text or elements outside of the root element; `Truncated`
+/// for an element without an end; `TooLarge` for a document that exceeds a limit.
 pub(crate) fn parse_xml_document(text: &str) -> Result<XmlElement> {
     let mut reader = quick_xml::Reader::from_str(text);
     // The open elements, outermost first. The first entry is a placeholder for the document.
@@ -98,13 +102,18 @@ pub(crate) fn parse_xml_document(text: &str) -> Result<XmlElement> {
         let malformed = |error: &dyn std::fmt::Display| {
             Error::malformed(format!("not XML: {error}")).with_byte_offset(at)
         };
+        let add_offset = |error: Error| error.with_byte_offset(at);
         match reader.read_event().map_err(|error| malformed(&error))? {
+            Event::Start(_) | Event::Empty(_) if has_root(&open) => {
+                let message = "not XML: there is more than one root element";
+                return Err(add_offset(Error::malformed(message)));
+            }
             Event::Start(start) => {
-                open.push(read_element(&start).map_err(|error| error.with_byte_offset(at))?);
+                open.push(read_element(&start).map_err(add_offset)?);
                 elements += 1;
             }
             Event::Empty(start) => {
-                let child = read_element(&start).map_err(|error| error.with_byte_offset(at))?;
+                let child = read_element(&start).map_err(add_offset)?;
                 elements += 1;
                 append_child_element(&mut open, child);
             }
@@ -113,21 +122,24 @@ pub(crate) fn parse_xml_document(text: &str) -> Result<XmlElement> {
                     append_child_element(&mut open, child);
                 }
             }
-            Event::Text(text) => append_element_text(&mut open, &text.xml10_content()),
-            Event::CData(text) => append_element_text(&mut open, &text.xml10_content()),
+            Event::Text(text) => {
+                append_element_text(&mut open, &text.xml10_content()).map_err(add_offset)?;
+            }
+            Event::CData(text) => {
+                append_element_text(&mut open, &text.xml10_content()).map_err(add_offset)?;
+            }
             Event::GeneralRef(reference) => {
                 let name = reference.xml10_content();
                 let known =
                     quick_xml::escape::unescape(&format!("&{name};")).map(|text| text.into_owned());
-                append_element_text(&mut open, &known.map_err(|error| malformed(&error))?);
+                let known = known.map_err(|error| malformed(&error))?;
+                append_element_text(&mut open, &known).map_err(add_offset)?;
             }
             Event::Eof => break,
             _ => {}
         }
-        check_limit(open.len(), DEPTH_MAX, "elements deep")
-            .map_err(|error| error.with_byte_offset(at))?;
-        check_limit(elements, ELEMENTS_MAX, "elements")
-            .map_err(|error| error.with_byte_offset(at))?;
+        check_limit(open.len(), DEPTH_MAX, "elements deep").map_err(add_offset)?;
+        check_limit(elements, ELEMENTS_MAX, "elements").map_err(add_offset)?;
     }
     if open.len() > 1 {
         let name = open.pop().unwrap_or_default().name;
@@ -140,6 +152,11 @@ pub(crate) fn parse_xml_document(text: &str) -> Result<XmlElement> {
     root.ok_or_else(|| Error::malformed("not XML: there is no element"))
 }
 
+/// Returns whether the root element has ended.
+fn has_root(open: &[XmlElement]) -> bool {
+    matches!(open, [document] if !document.children.is_empty())
+}
+
 fn read_element(start: &BytesStart<'_>) -> Result<XmlElement> {
     let mut attributes = Vec::new();
     for attribute in start.attributes().with_checks(false) {
@@ -147,10 +164,16 @@ fn read_element(start: &BytesStart<'_>) -> Result<XmlElement> {
         let value = attribute
             .normalized_value(XmlVersion::Explicit1_0)
             .map_err(|error| Error::malformed(format!("not XML: {error}")))?;
-        attributes.push((
-            attribute.key.local_name().as_ref().to_string(),
-            value.into_owned(),
-        ));
+        let name = attribute.key.local_name();
+        let bytes = name.as_ref().len().max(value.len());
+        if bytes > ATTRIBUTE_BYTES_MAX {
+            let name = shorten_for_message(name.as_ref());
+            let message = format!(
+                "attribute {name} has {bytes} bytes; at most {ATTRIBUTE_BYTES_MAX} are read"
+            );
+            return Err(Error::new(ErrorKind::TooLarge, message));
+        }
+        attributes.push((name.as_ref().to_string(), value.into_owned()));
         check_limit(attributes.len(), ATTRIBUTES_MAX, "attributes")?;
     }
     Ok(XmlElement {
@@ -167,9 +190,18 @@ fn append_child_element(open: &mut [XmlElement], mut child: XmlElement) {
     }
 }
 
-fn append_element_text(open: &mut [XmlElement], text: &str) {
-    if let Some(parent) = open.last_mut() {
-        parent.text.push_str(text);
+/// Appends text to the innermost open element. Outside of the root element, only white space is
+/// allowed.
+fn append_element_text(open: &mut [XmlElement], text: &str) -> Result<()> {
+    match open {
+        [] | [_] if text.trim_ascii().is_empty() => Ok(()),
+        [] | [_] => Err(Error::malformed(
+            "not XML: there is text outside of the root element",
+        )),
+        [.., parent] => {
+            parent.text.push_str(text);
+            Ok(())
+        }
     }
 }
 
@@ -210,5 +242,43 @@ mod tests {
         for stump in ["", "<", "<MPD", "<MPD>", "<MPD></XML>", "garbage", "</MPD>"] {
             assert!(parse_xml_document(stump).is_err(), "{stump}");
         }
+    }
+
+    #[test]
+    fn only_one_root_element_and_no_text_beside_it_are_accepted() {
+        for legal in [
+            "<a/>",
+            "\u{feff} <!-- b --><a>x</a>\r\n<!-- b -->\n",
+            "<a><b/><b/></a>",
+        ] {
+            assert!(parse_xml_document(legal).is_ok(), "{legal}");
+        }
+        for illegal in [
+            "<a/><b/>",
+            "<a></a><b></b>",
+            "<a/>x",
+            "x<a/>",
+            "<a/>&amp;",
+            "<a/><![CDATA[x]]>",
+        ] {
+            let error = parse_xml_document(illegal).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Malformed, "{illegal}");
+            assert!(error.message.contains("root element"), "{illegal}: {error}");
+        }
+    }
+
+    #[test]
+    fn attributes_longer_than_a_url_are_refused_by_name() {
+        let parse = |name: &str, value: usize| {
+            parse_xml_document(&format!("<a {name}='{}'/>", "x".repeat(value)))
+        };
+        assert!(parse("media", URL_BYTES_MAX).is_ok());
+        let error = parse("media", URL_BYTES_MAX + 1).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::TooLarge);
+        assert!(
+            error.message.contains("attribute media has 8193 bytes"),
+            "{error}"
+        );
+        assert!(parse(&"n".repeat(URL_BYTES_MAX + 1), 1).is_err());
     }
 }

@@ -1,8 +1,7 @@
 //! ISO base media file format (ISO/IEC 14496-12). Each box type has its own file.
 //!
 //! Parsers read from slices. For large tables, parsers return slices or iterators over the bytes of
-//! the box, and copy nothing. Callers look up boxes by path. Only [`list_boxes`] walks over all
-//! boxes recursively. [`BOX_DEPTH_MAX`] and [`OUTLINE_BOXES_MAX`] limit this walk.
+//! the box, and copy nothing. Callers look up boxes by path.
 
 pub mod ctts;
 pub mod dref;
@@ -14,7 +13,6 @@ mod header;
 pub mod kind_box;
 pub mod mdhd;
 pub mod mvhd;
-mod outline;
 pub mod sidx;
 pub mod stco;
 pub mod stsc;
@@ -31,7 +29,6 @@ pub mod trun;
 pub mod udta;
 
 pub use header::BoxHeader;
-pub use outline::{BOX_DEPTH_MAX, OUTLINE_BOXES_MAX, OutlineEntry, list_boxes};
 
 use crate::bytes::ByteReader;
 use crate::error::{Error, ErrorKind, Result, format_fourcc};

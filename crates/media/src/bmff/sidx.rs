@@ -8,8 +8,6 @@ use crate::error::Result;
 /// Times and byte ranges of the subsegments that follow the box in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sidx {
-    /// `reference_ID`, the ID of the indexed track.
-    pub reference_id: u32,
     /// Ticks per second.
     pub timescale: u32,
     /// Presentation time of the first subsegment, in ticks.
@@ -29,8 +27,6 @@ pub struct SidxReference {
     pub referenced_bytes: u32,
     /// Duration of the subsegment in ticks.
     pub subsegment_duration: u32,
-    /// Whether the subsegment starts with a stream access point.
-    pub starts_with_sap: bool,
 }
 
 impl Sidx {
@@ -41,7 +37,9 @@ impl Sidx {
     pub fn parse(body: &[u8]) -> Result<Sidx> {
         let mut reader = ByteReader::new(body);
         let (version, _) = read_version_and_flags(&mut reader);
-        let (track, timescale) = (reader.u32(), reader.u32());
+        // Skips reference_ID.
+        reader.skip(4);
+        let timescale = reader.u32();
         let mut long = || match version {
             0 => u64::from(reader.u32()),
             _ => reader.u64(),
@@ -54,10 +52,8 @@ impl Sidx {
             is_index: entry_u32(entry, 0) >> 31 == 1,
             referenced_bytes: entry_u32(entry, 0) & (u32::MAX >> 1),
             subsegment_duration: entry_u32(entry, 4),
-            starts_with_sap: entry_u32(entry, 8) >> 31 == 1,
         });
         Ok(Sidx {
-            reference_id: track,
             timescale,
             earliest_presentation_time: earliest,
             first_offset,
@@ -73,7 +69,6 @@ mod tests {
     #[test]
     fn both_versions_are_parsed() {
         let expected = Sidx {
-            reference_id: 1,
             timescale: 2,
             earliest_presentation_time: 3,
             first_offset: 4,
@@ -81,7 +76,6 @@ mod tests {
                 is_index: true,
                 referenced_bytes: 5,
                 subsegment_duration: 6,
-                starts_with_sap: true,
             }],
         };
         let tail = b"\0\0\0\x01\x80\0\0\x05\0\0\0\x06\x90\0\0\0";

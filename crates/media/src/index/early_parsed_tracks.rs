@@ -6,8 +6,10 @@
 
 use super::fingerprint::{FingerprintHasher, IncrementalHash};
 use super::source_record::SourceRecord;
-use super::track_draft::TrackDraft;
-use super::trak::{MediaFile, TRACKS_MAX, TrakOutcome, collect_data_references, read_trak};
+use super::track_draft::{SAMPLES_MAX, TrackDraft};
+use super::trak::{
+    MEDIA_HANDLERS, MediaFile, TRACKS_MAX, TrakOutcome, collect_data_references, read_trak,
+};
 use crate::bmff::dref::DataReference;
 use crate::bmff::stsz::SampleSizes;
 use crate::bmff::{BoxHeader, Mp4Box};
@@ -82,7 +84,8 @@ impl EarlyParsedTracks {
     }
 
     fn read_complete_tracks(&mut self, moov: &[u8]) {
-        while self.trak_count < TRACKS_MAX && !self.has_broken_track {
+        while self.trak_count < TRACKS_MAX && !self.has_broken_track && !self.has_too_many_samples()
+        {
             let rest = moov.get(self.next_child_offset..).unwrap_or_default();
             let at = self.moov_range.start + self.next_child_offset as u64;
             let left = self.moov_range.end.saturating_sub(at);
@@ -110,6 +113,13 @@ impl EarlyParsedTracks {
         }
     }
 
+    /// Returns whether the tracks have more samples than a file may have. The final parse then
+    /// reports the error.
+    fn has_too_many_samples(&self) -> bool {
+        let counts = self.tracks.iter().map(|track| track.draft.samples.len());
+        counts.map(u64::from).sum::<u64>() > SAMPLES_MAX
+    }
+
     /// Removes and returns the track whose `trak` box is at offset `at`, if `source` contains all
     /// media of the track.
     pub fn take_track(&mut self, at: u64, source: &MediaFile) -> Option<Box<TrackDraft>> {
@@ -124,7 +134,7 @@ impl EarlyParsedTracks {
     /// for each sample.
     fn read_track(&self, trak: &Mp4Box<'_>) -> Result<Option<EarlyParsedTrack>> {
         let mut locations = Vec::new();
-        collect_data_references(trak, &mut locations)?;
+        collect_data_references(trak, &MEDIA_HANDLERS, &mut locations)?;
         let [location] = &locations[..] else {
             return Ok(None);
         };

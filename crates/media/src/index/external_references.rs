@@ -4,7 +4,7 @@
 use super::early_parsed_tracks::EarlyParsedTracks;
 use super::fingerprint::FingerprintHasher;
 use super::movie_draft::{FinishedMovie, MovieDraft, is_confined_to_track};
-use super::trak::{MediaFile, collect_data_references};
+use super::trak::{MEDIA_HANDLERS, MediaFile, TEXT_HANDLERS, collect_data_references};
 use super::{Index, MediaVersion, SourceRecord};
 use crate::bmff::dref::DataReference;
 use crate::bmff::{BoxIterator, Mp4Box};
@@ -34,6 +34,7 @@ pub struct ExternalReferences {
 
 impl ExternalReferences {
     /// Reads the references of a `moov`. Returns `None` if all media is in the file of the `moov`.
+    /// The references of text tracks count only if there is neither video nor audio.
     ///
     /// If there are references, the caller passes the bytes that contain the `moov` to
     /// [`ExternalReferences::store_moov_bytes`].
@@ -42,25 +43,9 @@ impl ExternalReferences {
         is_quicktime: bool,
         early_tracks: &mut EarlyParsedTracks,
     ) -> Result<Option<ExternalReferences>> {
-        let mut locations = Vec::new();
-        for child in BoxIterator::new(moov.body, moov.body_offset()) {
-            // Ignores the error, because parsing the tracks reports the same error.
-            let Ok(child) = child else { break };
-            if child.name == *b"trak" {
-                match collect_data_references(&child, &mut locations) {
-                    // Ignores the error, because parsing the track reports the same error.
-                    Err(fault) if is_confined_to_track(&fault) => {}
-                    added => added.map_err(|error| {
-                        error
-                            .with_enclosing_box(*b"trak")
-                            .with_enclosing_box(*b"moov")
-                    })?,
-                }
-            }
-            if locations.len() > LOCATIONS_MAX {
-                let message = format!("the media is in more than {LOCATIONS_MAX} files");
-                return Err(Error::new(ErrorKind::TooLarge, message).with_enclosing_box(*b"moov"));
-            }
+        let mut locations = collect_locations(moov, &MEDIA_HANDLERS)?;
+        if locations.is_empty() {
+            locations = collect_locations(moov, &TEXT_HANDLERS)?;
         }
         if locations
             .iter()
@@ -193,4 +178,29 @@ impl ExternalReferences {
         let message = format!("the media is in other files: {}", names.join(", "));
         Error::unsupported(message)
     }
+}
+
+/// Returns the files that contain the media of the tracks with these handler types.
+fn collect_locations(moov: &Mp4Box<'_>, handlers: &[[u8; 4]]) -> Result<Vec<DataReference>> {
+    let mut locations = Vec::new();
+    for child in BoxIterator::new(moov.body, moov.body_offset()) {
+        // Ignores the error, because parsing the tracks reports the same error.
+        let Ok(child) = child else { break };
+        if child.name == *b"trak" {
+            match collect_data_references(&child, handlers, &mut locations) {
+                // Ignores the error, because parsing the track reports the same error.
+                Err(fault) if is_confined_to_track(&fault) => {}
+                added => added.map_err(|error| {
+                    error
+                        .with_enclosing_box(*b"trak")
+                        .with_enclosing_box(*b"moov")
+                })?,
+            }
+        }
+        if locations.len() > LOCATIONS_MAX {
+            let message = format!("the media is in more than {LOCATIONS_MAX} files");
+            return Err(Error::new(ErrorKind::TooLarge, message).with_enclosing_box(*b"moov"));
+        }
+    }
+    Ok(locations)
 }

@@ -88,6 +88,7 @@ fn read_traf(
     if let Some(draft) = position.and_then(|at| movie.drafts.get_mut(at)) {
         draft.add_sample_auxiliary(traf, samples_before)?;
     }
+    movie.check_sample_limit()?;
     Ok(at)
 }
 

@@ -33,6 +33,8 @@ const MOOF_BYTES_MAX: u64 = 64 << 20;
 const LOOKAHEAD_BOXES_MAX: u32 = 8;
 /// Maximum number of boxes at the top level of a file.
 const BOXES_MAX: u32 = 8_000_000;
+/// Maximum number of notes about boxes at the top level of a file. Further notes are dropped.
+const BOX_NOTES_MAX: usize = 100;
 
 /// Names of boxes with which a file may start.
 const FIRST_BOX_NAMES: [&[u8; 4]; 18] = [
@@ -482,7 +484,11 @@ impl Indexer {
         }
     }
 
+    /// Adds a note about the next box, unless there are already [`BOX_NOTES_MAX`] notes.
     fn add_note(&mut self, message: &str) {
+        if self.notes.len() >= BOX_NOTES_MAX {
+            return;
+        }
         self.notes.push(IndexNote {
             track_id: 0,
             time_ticks: None,

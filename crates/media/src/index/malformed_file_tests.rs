@@ -331,3 +331,30 @@ fn odd_ends_of_fragmented_files_are_noted() {
     let garbage = [&build_fragmented()[..], &[0x80; 20]].concat();
     expect_error(&garbage, ErrorKind::Malformed, &["no box here"]);
 }
+
+#[test]
+fn the_notes_about_top_level_boxes_are_limited() {
+    let file = build_fragmented();
+    let moov = b"\0\0\0\x08moov".repeat(1000);
+    let index = index_file_in_memory(&[&file[..], &moov].concat()).unwrap();
+    assert_eq!(index.notes.len(), 100);
+    assert!(
+        index.notes[0]
+            .message
+            .contains("a second moov box is ignored")
+    );
+    let whole = index_file_in_memory(&file).unwrap();
+    assert_eq!(collect_samples(&index), collect_samples(&whole));
+    let notes: usize = index.notes.iter().map(|note| note.message.len()).sum();
+    assert!(index.heap_bytes() >= whole.heap_bytes() + notes);
+}
+
+#[test]
+fn a_pssh_box_that_is_too_short_is_ignored() {
+    let mut file = build_progressive(false);
+    let moov = file.windows(4).position(|name| name == b"moov").unwrap() - 4;
+    file.extend(b"\0\0\0\x0cpssh\0\0\0\0");
+    let len = (file.len() - moov) as u32;
+    file[moov..moov + 4].copy_from_slice(&len.to_be_bytes());
+    assert_eq!(index_file_in_memory(&file).unwrap().tracks.len(), 2);
+}

@@ -155,6 +155,11 @@ impl Index {
                 + protection.map_or(0, |own| own.heap_bytes())
                 + track.subsamples.as_ref().map_or(0, |own| own.heap_bytes())
         });
-        size_of::<Index>() + tracks.sum::<usize>()
+        let notes = self.notes.iter();
+        let notes = notes.map(|note| size_of::<IndexNote>() + note.message.len());
+        let left_out = self.left_out.iter();
+        let left_out =
+            left_out.map(|part| size_of::<LeftOutTrack>() + part.name.len() + part.reason.len());
+        size_of::<Index>() + tracks.sum::<usize>() + notes.sum::<usize>() + left_out.sum::<usize>()
     }
 }

@@ -3,7 +3,7 @@
 
 use super::early_parsed_tracks::EarlyParsedTracks;
 use super::left_out::{describe_track, may_be_video};
-use super::track_draft::{FinishedTrack, TrackDraft};
+use super::track_draft::{FinishedTrack, SAMPLES_MAX, TrackDraft};
 use super::trak::{MediaFile, TRACKS_MAX, TrakOutcome, read_trak};
 use super::{IndexNote, LeftOutTrack, Track};
 use crate::bmff::{Mp4Box, mvhd::Mvhd, trex::Trex};
@@ -12,7 +12,7 @@ use crate::protection::source_protection::push_source_pssh;
 use std::collections::HashMap;
 
 /// A film while it is being indexed.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct MovieDraft {
     /// Ticks per second of the durations in edit lists; 0 in some broken files.
     timescale: u32,
@@ -67,15 +67,7 @@ impl MovieDraft {
         let mut movie = MovieDraft {
             timescale: mvhd.timescale,
             has_mvex: moov.find_child(b"mvex")?.is_some(),
-            drafts: Vec::new(),
-            chapter_tracks: Vec::new(),
-            trak_count: 0,
-            left_out: Vec::new(),
-            track_fault: None,
-            video_fault: None,
-            pssh_boxes: Vec::new(),
-            trex_by_track: HashMap::new(),
-            has_fragments: false,
+            ..MovieDraft::default()
         };
         for child in moov.children() {
             let child = child.map_err(|error| error.with_enclosing_box(*b"moov"))?;
@@ -131,13 +123,32 @@ impl MovieDraft {
         };
         match parsed {
             TrakOutcome::OtherFile => {}
-            TrakOutcome::Draft(draft) => self.drafts.push(*draft),
+            TrakOutcome::Draft(draft) => {
+                self.drafts.push(*draft);
+                self.check_sample_limit()?;
+            }
             TrakOutcome::Skipped { reason } => {
                 let entry = LeftOutTrack::new(describe_track(trak), reason);
                 self.left_out.push(entry);
             }
         }
         Ok(())
+    }
+
+    /// Checks the number of samples in all tracks. Several tracks may reference the same bytes, so
+    /// the length of the file does not limit this number.
+    ///
+    /// # Errors
+    /// `TooLarge` if the tracks have more than [`SAMPLES_MAX`] samples.
+    pub fn check_sample_limit(&self) -> Result<()> {
+        let counts = self.drafts.iter().map(|draft| draft.samples.len());
+        let total: u64 = counts.map(u64::from).sum();
+        if total <= SAMPLES_MAX {
+            return Ok(());
+        }
+        let message =
+            format!("all tracks together have {total} samples; at most {SAMPLES_MAX} are read");
+        Err(Error::new(ErrorKind::TooLarge, message))
     }
 
     /// Leaves out a track whose boxes are broken.
@@ -263,4 +274,35 @@ fn find_chapter_tracks(trak: &Mp4Box<'_>) -> Vec<u32> {
     let ids = chap.unwrap_or_default().chunks_exact(4).take(TRACKS_MAX);
     ids.filter_map(|id| id.try_into().ok().map(u32::from_be_bytes))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bmff::tkhd::{IDENTITY_MATRIX, Tkhd};
+
+    #[test]
+    fn the_samples_of_all_tracks_of_a_file_are_limited_together() {
+        let draft = |count: u64| {
+            let tkhd = Tkhd {
+                track_id: 1,
+                is_enabled: true,
+                matrix: IDENTITY_MATRIX,
+            };
+            let mut draft = TrackDraft::new(tkhd, 1000, Vec::new());
+            draft.samples.sizes_mut().push_run(count as u32, 1, 0);
+            draft
+        };
+        let check = |last: u64| {
+            let movie = MovieDraft {
+                drafts: vec![draft(SAMPLES_MAX / 2), draft(last)],
+                ..MovieDraft::default()
+            };
+            movie.check_sample_limit()
+        };
+        assert_eq!(check(SAMPLES_MAX / 2), Ok(()));
+        let error = check(SAMPLES_MAX / 2 + 1).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::TooLarge);
+        assert!(error.message.contains("50000001 samples"), "{error}");
+    }
 }

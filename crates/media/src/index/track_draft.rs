@@ -13,7 +13,7 @@ use crate::time::Time;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Maximum number of samples in a track.
+/// Maximum number of samples in a track, and in all tracks of a file.
 pub(super) const SAMPLES_MAX: u64 = 50_000_000;
 /// Maximum decode time in ticks, so that sums of times never overflow.
 const DECODE_TIME_MAX: u64 = 1 << 60;

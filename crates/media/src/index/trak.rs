@@ -18,8 +18,10 @@ use std::ops::Range;
 /// Maximum number of tracks in a file.
 pub(super) const TRACKS_MAX: usize = 1000;
 
+/// Handler types of video and audio tracks.
+pub(super) const MEDIA_HANDLERS: [[u8; 4]; 2] = [*b"vide", *b"soun"];
 /// Handler types of text tracks (ISO/IEC 14496-12, 12.5 and 12.6), including Apple's type `sbtl`.
-const TEXT_HANDLERS: [&[u8; 4]; 3] = [b"text", b"subt", b"sbtl"];
+pub(super) const TEXT_HANDLERS: [[u8; 4]; 3] = [*b"text", *b"subt", *b"sbtl"];
 
 /// Outcome of parsing a track.
 pub(super) enum TrakOutcome {
@@ -77,7 +79,7 @@ pub(super) fn read_trak(
         .require_child(b"hdlr")?
         .parse_body(Hdlr::parse)
         .map_err(within)?;
-    if TEXT_HANDLERS.contains(&&hdlr.handler_type) {
+    if TEXT_HANDLERS.contains(&hdlr.handler_type) {
         let handler = format_fourcc(hdlr.handler_type);
         let skip = |reason| TrakOutcome::Skipped { reason };
         return Ok(
@@ -91,7 +93,7 @@ pub(super) fn read_trak(
             },
         );
     }
-    if hdlr.handler_type != *b"vide" && hdlr.handler_type != *b"soun" {
+    if !MEDIA_HANDLERS.contains(&hdlr.handler_type) {
         let reason = explain_unsupported_handler(hdlr.handler_type);
         return Ok(TrakOutcome::Skipped { reason });
     }
@@ -252,15 +254,16 @@ fn data_reference_of_entry(entry: &Mp4Box<'_>, dref: Option<&Mp4Box<'_>>) -> Res
     })
 }
 
-/// Adds the locations of a track's media (from its `dref` box) to `found`, if the track is video or
-/// audio.
+/// Adds the locations of a track's media (from its `dref` box) to `found`, if the track has one of
+/// the handler types `handlers`.
 pub(super) fn collect_data_references(
     trak: &Mp4Box<'_>,
+    handlers: &[[u8; 4]],
     found: &mut Vec<DataReference>,
 ) -> Result<()> {
     let mdia = trak.require_child(b"mdia")?;
     let hdlr = mdia.require_child(b"hdlr")?.parse_body(Hdlr::parse)?;
-    if hdlr.handler_type != *b"vide" && hdlr.handler_type != *b"soun" {
+    if !handlers.contains(&hdlr.handler_type) {
         return Ok(());
     }
     let (entries, dref) = find_sample_entries(&mdia.require_child(b"minf")?)?;

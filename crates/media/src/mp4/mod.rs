@@ -12,7 +12,7 @@ pub use progressive::ProgressiveMp4;
 
 use crate::bmff::dref::DataReference;
 use crate::bytes::write_box;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::index::{Index, SourceRecord};
 use moov::{MovieWriter, TrakWriter};
 use sample_table::{FileChunk, collect_chunks};
@@ -28,7 +28,8 @@ const FTYP: &[u8; 24] = b"\0\0\0\x18ftypisom\0\0\x02\0isommp41";
 /// this file.
 ///
 /// # Errors
-/// `Unsupported` if no movie timescale expresses the edit lists of all tracks exactly.
+/// `Unsupported` if no movie timescale expresses the edit lists of all tracks exactly. `TooLarge`
+/// if the tables exceed 4 GiB.
 pub fn write_index_mp4(index: &Index, media: &str) -> Result<Vec<u8>> {
     let location = DataReference::External(media.to_owned());
     let tracks = || index.tracks.iter().chain(&index.text_tracks);
@@ -64,5 +65,17 @@ pub fn write_index_mp4(index: &Index, media: &str) -> Result<Vec<u8>> {
         movie.write_moov_content(out, &traks, wide);
         mark.append_to_moov(out, from);
     });
+    check_head_len(out.len() as u64)?;
     Ok(out)
+}
+
+/// Checks the length of `ftyp` and `moov`, because the size field of a `moov` has 32 bits.
+///
+/// # Errors
+/// `TooLarge` if the length exceeds 4 GiB.
+fn check_head_len(len: u64) -> Result<()> {
+    match u32::try_from(len) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Error::new(ErrorKind::TooLarge, "the tables are over 4 GiB")),
+    }
 }

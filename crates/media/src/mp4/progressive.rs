@@ -1,8 +1,8 @@
 //! Progressive MP4s with the `moov` first, built from one or more indexes.
 
-use super::FTYP;
 use super::moov::{MovieWriter, TrakWriter};
 use super::sample_table::{FileChunk, collect_chunks};
+use super::{FTYP, check_head_len};
 use crate::bmff::dref::DataReference;
 use crate::bytes::write_box;
 use crate::error::{Error, ErrorKind, Result};
@@ -170,9 +170,7 @@ fn write_progressive_head(
     write_box(&mut out, b"moov", |out| {
         movie.write_moov_content(out, &traks, wide)
     });
-    if out.len() as u64 > u64::from(u32::MAX) {
-        return Err(Error::new(ErrorKind::TooLarge, "the tables are over 4 GiB"));
-    }
+    check_head_len(out.len() as u64)?;
     match u32::try_from(mdat + 8) {
         Ok(len) => {
             out.extend_from_slice(&len.to_be_bytes());

@@ -1,7 +1,8 @@
 //! Tests that indexing a written file recovers the original tracks.
 
-use super::{ProgressiveMp4, write_index_mp4};
+use super::{ProgressiveMp4, check_head_len, write_index_mp4};
 use crate::bmff::dref::DataReference;
+use crate::error::ErrorKind;
 use crate::fixtures;
 use crate::index::testing::{
     OffsetBase, ProgressiveLayout, SyntheticFragment, SyntheticMediaFile, SyntheticTrack,
@@ -335,4 +336,11 @@ fn a_file_of_several_locations_gives_an_index_for_each() {
         assert_same_track(&found.tracks[0], &index.tracks[0]);
         assert!(found.notes.is_empty(), "{:?}", found.notes);
     }
+}
+
+#[test]
+fn tables_over_4_gib_are_refused() {
+    assert_eq!(check_head_len(u32::MAX.into()), Ok(()));
+    let error = check_head_len(u64::from(u32::MAX) + 1).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::TooLarge);
 }

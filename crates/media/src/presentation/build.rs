@@ -19,6 +19,10 @@ use std::sync::Arc;
 /// frame comes close to the limit.
 pub const SEGMENT_SAMPLES_MAX: u32 = 1 << 24;
 
+/// Maximum number of segments of a rendition, enough for two weeks of 6-second segments. Playlists
+/// list all segments.
+const RENDITION_SEGMENTS_MAX: usize = 200_000;
+
 /// Version of the packaging code. It is increased whenever the code starts to produce different
 /// segments from the same index and rules. Therefore, no cache mixes old and new segments.
 const PACKAGING_VERSION: u64 = 4;
@@ -45,13 +49,15 @@ impl Presentation {
     /// `Malformed` if a video track has no sync sample. Also `Malformed` if the lengths of the
     /// files differ by more than 2 s and by more than 5 %. Such files are not renditions of one
     /// title. `Unsupported` if the files contain only text. `Empty` if no track has a duration.
-    /// `TooLarge` if `TRACK_HOURS_MAX` or `SEGMENT_SAMPLES_MAX` is exceeded.
+    /// `TooLarge` if `TITLE_SAMPLES_MAX`, `TITLE_TRACKS_MAX`, `TRACK_HOURS_MAX`,
+    /// `SEGMENT_SAMPLES_MAX` or `RENDITION_SEGMENTS_MAX` is exceeded.
     pub fn new(files: Vec<Arc<Index>>, rules: &PackagingRules) -> Result<Presentation> {
         build_presentation(files, rules)
     }
 }
 
 fn build_presentation(files: Vec<Arc<Index>>, rules: &PackagingRules) -> Result<Presentation> {
+    served_tracks::check_sample_count(&files)?;
     served_tracks::check_file_durations(&files)?;
     let mut left_out = Vec::new();
     let mut served = served_tracks::choose_tracks(&files, &mut left_out)?;
@@ -67,7 +73,7 @@ fn build_presentation(files: Vec<Arc<Index>>, rules: &PackagingRules) -> Result<
     }
     let target_ns = i64::from(rules.segment_duration_ms.max(1)) * 1_000_000;
     let cuts = cut_tracks(&shifted, target_ns);
-    check_segment_sample_limit(&shifted, &cuts)?;
+    check_segment_limits(&shifted, &cuts)?;
     let names = rendition_names::name_renditions(&served);
     let renditions: Vec<Rendition> = shifted
         .iter()
@@ -369,8 +375,19 @@ fn build_rendition(
     }
 }
 
-fn check_segment_sample_limit(tracks: &[ShiftedTrack], cuts: &[(Vec<u32>, usize)]) -> Result<()> {
+/// Checks the number of segments, and the number of samples in each segment.
+fn check_segment_limits(tracks: &[ShiftedTrack], cuts: &[(Vec<u32>, usize)]) -> Result<()> {
     for (shifted, (cuts, _)) in tracks.iter().zip(cuts) {
+        let count = cuts.len().saturating_sub(1);
+        if count > RENDITION_SEGMENTS_MAX {
+            return Err(Error::new(
+                ErrorKind::TooLarge,
+                format!(
+                    "track {} would have {count} segments; at most {RENDITION_SEGMENTS_MAX} are served: choose longer segments",
+                    shifted.served.track.id
+                ),
+            ));
+        }
         let largest = cuts
             .windows(2)
             .map(|cut| cut[1] - cut[0])

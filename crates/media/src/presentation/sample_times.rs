@@ -94,8 +94,10 @@ pub(super) fn last_sample_end(track: &Track, first: u32) -> i64 {
         }
         until = from;
     }
+    // An edit that is shorter than the tolerance shows no sample. The track then ends one tick
+    // after its earliest presentation time, so that its only segment is not empty.
+    let (time, duration) = last.unwrap_or_else(|| (earliest_presentation_after(samples, first), 1));
     // A sample without a duration is treated as one tick long.
-    let (time, duration) = last.unwrap_or((samples.dts(first) as i64, 1));
     time + i64::from(duration.max(1))
 }
 
@@ -126,6 +128,14 @@ mod tests {
         // If the edit's duration is rounded up by one tick, the P picture is still hidden.
         track.presentation_end = Some(301);
         assert_eq!(last_sample_end(&track, 0), 400);
+    }
+
+    #[test]
+    fn a_track_whose_edit_shows_no_sample_ends_after_its_earliest_presentation_time() {
+        let rows = [(3000, 3000, 9, true), (3000, 3000, 9, false)];
+        let mut track = build_track(build_avc_test_codec(640, 360), 90_000, -3000, &rows);
+        track.presentation_end = Some(45);
+        assert_eq!(last_sample_end(&track, 0), 3001);
     }
 
     proptest! {

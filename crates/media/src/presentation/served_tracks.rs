@@ -7,6 +7,12 @@ use crate::index::{Index, LeftOutTrack, Track};
 use crate::time::Time;
 use std::sync::Arc;
 
+/// Maximum number of served tracks of a title. The time to align tracks, and the number of variants
+/// in an HLS playlist, grow with the square of this number.
+const TITLE_TRACKS_MAX: usize = 256;
+/// Maximum number of samples in all tracks of a title.
+const TITLE_SAMPLES_MAX: u64 = 100_000_000;
+
 /// A track that is served.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ServedTrack<'a> {
@@ -100,12 +106,16 @@ pub(super) fn choose_tracks<'a>(
                 end: sample_times::last_sample_end(track, first_sample),
                 bitrate: measure_bitrate(track, first_sample),
             };
-            if !chosen
-                .iter()
-                .any(|old| old.file_index != file_index && is_duplicate_audio(old, &new))
-            {
-                chosen.push(new);
+            let is_copy =
+                |old: &ServedTrack| old.file_index != file_index && is_duplicate_audio(old, &new);
+            if chosen.iter().any(is_copy) {
+                continue;
             }
+            if chosen.len() == TITLE_TRACKS_MAX {
+                let message = format!("the title has more than {TITLE_TRACKS_MAX} tracks");
+                return Err(Error::new(ErrorKind::TooLarge, message));
+            }
+            chosen.push(new);
         }
     }
     if chosen.is_empty() && files.iter().all(|index| index.tracks.is_empty()) {
@@ -179,6 +189,19 @@ fn is_similar_bitrate(a: u64, b: u64) -> bool {
 /// differ, because encoders pad the last frames differently.
 fn has_similar_length(a: &Track, b: &Track) -> bool {
     a.duration().as_nanos().abs_diff(b.duration().as_nanos()) <= 100_000_000
+}
+
+/// Refuses files with more than [`TITLE_SAMPLES_MAX`] samples in total. Several tracks may contain
+/// the same bytes, so the sizes of the files do not limit this number.
+pub(super) fn check_sample_count(files: &[Arc<Index>]) -> Result<()> {
+    let tracks = files.iter().flat_map(|index| &index.tracks);
+    let total: u64 = tracks.map(|track| u64::from(track.samples.len())).sum();
+    if total <= TITLE_SAMPLES_MAX {
+        return Ok(());
+    }
+    let message =
+        format!("the title has {total} samples; at most {TITLE_SAMPLES_MAX} are packaged");
+    Err(Error::new(ErrorKind::TooLarge, message))
 }
 
 /// Refuses files whose lengths differ by more than 2 s and more than 5 %.

@@ -1,6 +1,7 @@
 //! Tests of the selection of served tracks, and of the cuts in audio.
 
 use super::*;
+use crate::error::ErrorKind;
 use crate::fixtures::{self, FixtureSample, build_index_of_tracks};
 use crate::index::Track;
 
@@ -113,4 +114,70 @@ fn slow_video_is_served_if_it_is_the_film_or_a_rung() {
     let slow = fixtures::build_track(fixtures::build_avc_test_codec(320, 180), 12_800, 0, &rows);
     let title = build_title_from_tracks(vec![fixtures::build_video_track(10, 50, 9000), slow]);
     assert_eq!((title.renditions.len(), title.left_out.len()), (2, 0));
+}
+
+#[test]
+fn a_track_whose_edit_is_shorter_than_a_millisecond_is_served() {
+    // The edit lasts 0.5 ms, and the only sample is presented 3000 ticks after it is decoded.
+    let short = |codec| {
+        let mut track = fixtures::build_track(codec, 90_000, -3000, &[(3000, 3000, 9, true)]);
+        track.presentation_end = Some(45);
+        track
+    };
+    for codec in [
+        fixtures::build_avc_test_codec(640, 360),
+        fixtures::build_aac_test_codec(),
+    ] {
+        let title = build_title_from_tracks(vec![short(codec)]);
+        let rendition = &title.renditions[0];
+        assert_eq!(rendition.segment_cuts, [0, 1]);
+        assert_eq!(title.segment_duration_ticks(rendition, 0), 1);
+    }
+}
+
+fn expect_too_large(files: Vec<Arc<Index>>, segment_duration_ms: u32, message: &str) {
+    let rules = PackagingRules {
+        segment_duration_ms,
+    };
+    let error = Presentation::new(files, &rules).expect_err("no legal title");
+    assert_eq!(error.kind, ErrorKind::TooLarge, "{error}");
+    assert!(error.message.contains(message), "{error}");
+}
+
+fn build_audio_file(samples: usize) -> Arc<Index> {
+    let rows = vec![(1024, 0, 1, true); samples];
+    let audio = fixtures::build_track(fixtures::build_aac_test_codec(), 48_000, 0, &rows);
+    build_index_of_tracks(vec![audio])
+}
+
+#[test]
+fn titles_with_more_than_256_tracks_are_refused() {
+    let track = || fixtures::build_video_track(1, 5, 100);
+    let title = |count: usize| vec![build_index_of_tracks(vec![track(); count])];
+    let rules = PackagingRules {
+        segment_duration_ms: 2000,
+    };
+    let whole = Presentation::new(title(256), &rules).expect("a legal title");
+    assert_eq!(whole.renditions.len(), 256);
+    expect_too_large(title(257), 2000, "more than 256 tracks");
+    // Copies of one audio track are listed once, so they do not count.
+    let copies = vec![build_audio_file(100); 300];
+    let whole = Presentation::new(copies, &rules).expect("a legal title");
+    assert_eq!(whole.renditions.len(), 1);
+}
+
+#[test]
+fn titles_with_more_than_100_million_samples_are_refused() {
+    let files = vec![build_audio_file(1_000_000); 101];
+    expect_too_large(files, 2000, "101000000 samples; at most 100000000");
+}
+
+#[test]
+fn renditions_with_more_than_200_000_segments_are_refused() {
+    let files = vec![build_audio_file(200_100)];
+    expect_too_large(
+        files,
+        1,
+        "at most 200000 are served: choose longer segments",
+    );
 }

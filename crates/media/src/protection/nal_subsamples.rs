@@ -145,6 +145,8 @@ impl SubsampleParser {
                 1 | 5 => Ok(NalUnitTreatment::Slice),
                 2..=4 => unsupported("AVC data partitioning"),
                 7 | 8 => Ok(NalUnitTreatment::ParameterSet),
+                19 => unsupported("AVC with auxiliary pictures"),
+                20 | 21 => unsupported("AVC with several layers"),
                 _ => Ok(NalUnitTreatment::Clear),
             },
             ParameterSets::Hevc(_) => match head >> 1 & 63 {

@@ -18,6 +18,8 @@ const AUDIO_FIELDS_BYTES: usize = 28;
 /// Maximum number of `pssh` boxes of a film, and maximum size of each box in bytes.
 const PSSH_BOXES_MAX: usize = 64;
 const PSSH_BYTES_MAX: usize = 64 << 10;
+/// Length of a `pssh` box without key ids and without data, in bytes (ISO/IEC 23001-7, 8.1).
+const PSSH_BYTES_MIN: usize = 32;
 
 /// The protection that a track already has in its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -234,13 +236,17 @@ pub(crate) fn select_pssh_of_key(boxes: &[Vec<u8>], key_id: &KeyId) -> Vec<Vec<u
     boxes.iter().filter(applies).cloned().collect()
 }
 
-/// Adds a `pssh` box of the film.
+/// Adds a `pssh` box of the film. Ignores a box that is too short for its fields, because no player
+/// can use it.
 ///
 /// # Errors
-/// `Unsupported` if there are too many boxes or the box has an invalid size. The message contains
-/// the limits.
+/// `Unsupported` if there are too many boxes or the box is too long. The message contains the
+/// limits.
 pub(crate) fn push_source_pssh(boxes: &mut Vec<Vec<u8>>, bytes: &[u8]) -> Result<()> {
-    if boxes.len() >= PSSH_BOXES_MAX || bytes.len() > PSSH_BYTES_MAX || bytes.len() < 32 {
+    if bytes.len() < PSSH_BYTES_MIN {
+        return Ok(());
+    }
+    if boxes.len() >= PSSH_BOXES_MAX || bytes.len() > PSSH_BYTES_MAX {
         return Err(unsupported_encryption_error(&format!(
             "with more than {PSSH_BOXES_MAX} pssh boxes, or one of more than {PSSH_BYTES_MAX} bytes"
         )));

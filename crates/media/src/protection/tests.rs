@@ -283,6 +283,34 @@ fn codecs_without_rules_are_refused_by_name() {
     );
 }
 
+#[test]
+fn avc_slices_that_would_stay_unencrypted_are_refused_by_name() {
+    let codec = fixtures::build_avc_test_codec(640, 360);
+    for scheme in [ProtectionScheme::Cbcs, ProtectionScheme::Cenc] {
+        let parser = SubsampleParser::new(&codec, &protection(scheme)).expect("known codec");
+        let parser = parser.expect("video has subsamples");
+        let add = |unit_type: u8| {
+            let nal = [&[0, 0, 0, 9, 0x60 | unit_type][..], &[0x80; 8]].concat();
+            parser
+                .clone()
+                .add_sample(&nal)
+                .map_err(|error| error.message)
+        };
+        for (unit_type, feature) in [
+            (19, "AVC with auxiliary pictures"),
+            (20, "AVC with several layers"),
+            (21, "AVC with several layers"),
+        ] {
+            let message = format!("{feature} cannot be protected; encode the video without it");
+            assert_eq!(add(unit_type), Err(message));
+        }
+        // SEI messages, prefix NAL units and unspecified NAL units stay unencrypted.
+        for unit_type in [6, 9, 14, 24] {
+            assert_eq!(add(unit_type), Ok(()));
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn damaged_samples_never_panic(sample in prop::collection::vec(any::<u8>(), 0..200), hevc: bool) {

@@ -8,8 +8,10 @@ use crate::index::{SampleTableBuilder, Track};
 use crate::plan::init_segment::write_init_segment;
 use crate::plan::{STYP, SYNC, TRACK_ID};
 
-/// Maximum number of cues that are shown at the same time. Further cues are left out.
-const CUES_AT_ONCE_MAX: usize = 64;
+/// Maximum length of all samples of a segment, in bytes. After this limit, the rest of the segment
+/// shows no cues. At each change of the shown cues, a new sample repeats the text of all shown
+/// cues. Without this limit, the segments of a small file could become very large.
+const SEGMENT_TEXT_BYTES_MAX: usize = 8 << 20;
 /// Length of a box header (size and name), in bytes.
 const BOX_HEAD: usize = 8;
 
@@ -89,7 +91,7 @@ pub(super) fn wvtt_segment_len(grid: &TextSegmentTimes<'_>, list: &CueList, n: u
 }
 
 /// Calls `visit` for each sample of segment `n`, with the sample's duration in ticks and the cues
-/// that are shown during the sample.
+/// that are shown during the sample. After [`SEGMENT_TEXT_BYTES_MAX`], the samples show no cues.
 fn for_each_wvtt_sample(
     grid: &TextSegmentTimes<'_>,
     list: &CueList,
@@ -108,14 +110,18 @@ fn for_each_wvtt_sample(
     times.sort_unstable();
     times.dedup();
     let (mut waiting, mut shown) = (cues.iter().peekable(), Vec::<&ServedCue>::new());
+    let mut sample_bytes = 0_usize;
     for time in times.windows(2) {
         shown.retain(|cue| cue.end > time[0]);
         while let Some(cue) = waiting.next_if(|cue| cue.start <= time[0]) {
-            if shown.len() < CUES_AT_ONCE_MAX {
-                shown.push(cue);
-            }
+            shown.push(cue);
         }
-        visit(time[1] - time[0], &shown);
+        sample_bytes = sample_bytes.saturating_add(wvtt_sample_len(&shown));
+        let is_within_limit = sample_bytes <= SEGMENT_TEXT_BYTES_MAX;
+        visit(
+            time[1] - time[0],
+            if is_within_limit { &shown } else { &[] },
+        );
     }
 }
 

@@ -1,9 +1,16 @@
 //! Cues: texts with the times at which they are shown.
 
+use std::hash::{Hash, Hasher};
 use std::ops::Range;
 
 /// Maximum number of cues of a rendition. Further cues are dropped.
 const CUES_MAX: usize = 200_000;
+/// Maximum number of cues that are shown at the same time. Further cues are dropped. Without this
+/// limit, the time to write a segment would grow with the square of the number of cues.
+const CUES_AT_ONCE_MAX: usize = 64;
+/// Number of cues in a block. A search skips blocks whose cues all end too early, so that a long cue
+/// does not slow down the searches in the rest of the film.
+const BLOCK_CUES: usize = 64;
 /// Maximum number of reported problems of a rendition.
 const PROBLEMS_MAX: usize = 1000;
 
@@ -42,12 +49,13 @@ pub enum CueProblem {
     Malformed(usize),
     /// The file is not Unicode and is read as Windows-1252.
     NotUnicode,
-    /// The file has too many cues. The cues over the limit are dropped.
+    /// The file has too many cues in total, or too many that are shown at the same time. The cues
+    /// over the limit are dropped.
     TooMany,
 }
 
 /// The cues of a rendition, sorted by start.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CueList {
     /// `STYLE` and `REGION` blocks of WebVTT, separated by blank lines; may be empty.
     pub header: String,
@@ -55,6 +63,16 @@ pub struct CueList {
     /// For each cue, the latest end of this cue and all cues before it, in milliseconds. The values
     /// never decrease, so a binary search finds the first cue that is shown at a given time.
     latest_ends: Vec<i64>,
+    /// For each block of [`BLOCK_CUES`] cues, the latest end of these cues, in milliseconds.
+    block_ends: Vec<i64>,
+}
+
+impl Hash for CueList {
+    /// Does not hash `block_ends`. The URLs of text contain this hash, so it must stay the same in
+    /// every version.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.header, &self.cues, &self.latest_ends).hash(state);
+    }
 }
 
 impl CueList {
@@ -64,11 +82,7 @@ impl CueList {
         mut cues: Vec<Cue>,
         problems: &mut Vec<CueProblem>,
     ) -> CueList {
-        let mut report = |problem| {
-            if problems.len() < PROBLEMS_MAX {
-                problems.push(problem);
-            }
-        };
+        let mut report = |problem| report_problem(problems, problem);
         if cues.len() > CUES_MAX {
             report(CueProblem::TooMany);
             cues.truncate(CUES_MAX);
@@ -86,6 +100,9 @@ impl CueList {
             is_shown
         });
         cues.sort_by_key(|cue| (cue.start_ms, cue.end_ms));
+        if drop_cues_beyond_limit(&mut cues) {
+            report(CueProblem::TooMany);
+        }
         let ends = cues.iter().scan(i64::MIN, |latest, cue| {
             *latest = cue.end_ms.max(*latest);
             Some(*latest)
@@ -96,8 +113,11 @@ impl CueList {
                 report(CueProblem::Overlapping(cue.start_ms));
             }
         }
+        let blocks = cues.chunks(BLOCK_CUES);
+        let block_ends = blocks.filter_map(|block| block.iter().map(|cue| cue.end_ms).max());
         CueList {
             header,
+            block_ends: block_ends.collect(),
             cues,
             latest_ends,
         }
@@ -112,9 +132,14 @@ impl CueList {
     pub fn cues_within(&self, range: Range<i64>) -> impl Iterator<Item = &Cue> {
         let first = self.latest_ends.partition_point(|end| *end <= range.start);
         let end = self.cues.partition_point(|cue| cue.start_ms < range.end);
-        let candidates = self.cues.get(first..end).unwrap_or_default();
-        candidates
-            .iter()
+        let blocks = self.block_ends.iter().enumerate().skip(first / BLOCK_CUES);
+        let blocks = blocks.take_while(move |(n, _)| n * BLOCK_CUES < end);
+        blocks
+            .filter(move |(_, latest)| **latest > range.start)
+            .flat_map(move |(n, _)| {
+                let cues = (n * BLOCK_CUES).max(first)..((n + 1) * BLOCK_CUES).min(end);
+                self.cues.get(cues).unwrap_or_default()
+            })
             .filter(move |cue| cue.end_ms > range.start)
     }
 
@@ -124,6 +149,29 @@ impl CueList {
         let texts: usize = self.cues.iter().map(text).sum();
         self.header.len() + texts + self.cues.len() * (size_of::<Cue>() + size_of::<i64>())
     }
+}
+
+/// Appends a defect to `problems`, unless the list is full.
+pub(super) fn report_problem(problems: &mut Vec<CueProblem>, problem: CueProblem) {
+    if problems.len() < PROBLEMS_MAX {
+        problems.push(problem);
+    }
+}
+
+/// Drops each cue that starts while [`CUES_AT_ONCE_MAX`] other cues are shown. `cues` must be
+/// sorted by start. Returns whether any cue was dropped.
+fn drop_cues_beyond_limit(cues: &mut Vec<Cue>) -> bool {
+    let count = cues.len();
+    let mut shown_ends: Vec<i64> = Vec::with_capacity(CUES_AT_ONCE_MAX);
+    cues.retain(|cue| {
+        shown_ends.retain(|end| *end > cue.start_ms);
+        let fits = shown_ends.len() < CUES_AT_ONCE_MAX;
+        if fits {
+            shown_ends.push(cue.end_ms);
+        }
+        fits
+    });
+    cues.len() < count
 }
 
 impl Cue {

@@ -1,5 +1,6 @@
 //! Text tracks inside films, and the conversion of their samples to cues.
 
+use super::cue::report_problem;
 use super::ttml::parse_ttml_cues;
 use super::{Cue, CueList, CueProblem, TEXT_BYTES_MAX, TextKind, decode_text, tx3g, wvtt};
 use crate::codec::TextFormat;
@@ -79,7 +80,7 @@ pub fn parse_text_samples<'a>(
 /// of the track.
 fn parse_document_sample(bytes: &[u8], n: usize, problems: &mut Vec<CueProblem>) -> Vec<Cue> {
     parse_ttml_cues(&decode_text(bytes, problems)).unwrap_or_else(|| {
-        problems.push(CueProblem::Malformed(n + 1));
+        report_problem(problems, CueProblem::Malformed(n + 1));
         Vec::new()
     })
 }
@@ -142,10 +143,9 @@ impl Presentation {
             return Time::ZERO;
         };
         let track = self.track(rendition);
-        let first = rendition.segment_cuts.first().copied().unwrap_or(0);
-        let composition_offset = i64::from(track.samples.get(first).composition_offset);
         // Time 0 of the media files is at this position on the served timeline, in ticks.
-        let shift = rendition.start_ticks - track.presentation_offset - composition_offset;
+        let shift = rendition.start_ticks - track.presentation_offset
+            + i64::from(rendition.composition_shift);
         let zero = self.presentation_time_offset.round_to(track.timescale);
         Time::new(zero - shift, track.timescale)
     }

@@ -1,6 +1,7 @@
 //! Decoding of text files in UTF-8, UTF-16 or Windows-1252.
 
 use super::CueProblem;
+use super::cue::report_problem;
 use std::borrow::Cow;
 
 /// Characters of Windows-1252 from 0x80 to 0x9f. Other decoders convert the five unassigned bytes
@@ -27,7 +28,7 @@ pub fn decode_text<'a>(bytes: &'a [u8], problems: &mut Vec<CueProblem>) -> Cow<'
         bytes => match std::str::from_utf8(bytes) {
             Ok(text) => Cow::Borrowed(text),
             Err(_) => {
-                problems.push(CueProblem::NotUnicode);
+                report_problem(problems, CueProblem::NotUnicode);
                 Cow::Owned(
                     bytes
                         .iter()

@@ -17,6 +17,8 @@ mod imsc_inline;
 mod imsc_region;
 #[cfg(test)]
 mod imsc_tests;
+#[cfg(test)]
+mod limit_tests;
 mod rendition;
 mod srt;
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! SubRip (`.srt`). The format has no standard, so the parser is as lenient as common players.
 
 use super::color::find_color_class;
+use super::cue::report_problem;
 use super::vtt::{ARROW, parse_timing, unify_line_ends};
 use super::wvtt::remove_blank_lines;
 use super::{Cue, CueList, CueProblem};
@@ -32,11 +33,11 @@ pub fn parse_srt(text: &str, problems: &mut Vec<CueProblem>) -> CueList {
                 },
                 Vec::new(),
             )),
-            None => problems.push(CueProblem::Malformed(number + 1)),
+            None => report_problem(problems, CueProblem::Malformed(number + 1)),
         }
     }
     if cues.is_empty() {
-        problems.push(CueProblem::Malformed(1));
+        report_problem(problems, CueProblem::Malformed(1));
     }
     let cues = cues
         .into_iter()

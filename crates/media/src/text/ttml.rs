@@ -3,6 +3,7 @@
 //! The parser supports nested timing containers, inline and referenced styles, regions, the time
 //! expressions of TTML2 (12.3.1), and the eight colours for which WebVTT has classes.
 
+use super::cue::report_problem;
 use super::ttml_spans::{
     SPANS_MAX, WRITTEN_MAX, count_content, find_timed_spans, has_only_timed_spans, has_text,
     is_visible_span, list_span_intervals,
@@ -16,7 +17,7 @@ use crate::xml::{XmlElement, XmlNode, parse_xml_document};
 /// Parses a TTML document. Text without an end is shown until the end of the film.
 pub fn parse_ttml(text: &str, film_end_ms: i64, problems: &mut Vec<CueProblem>) -> CueList {
     let mut cues = parse_ttml_cues(text).unwrap_or_else(|| {
-        problems.push(CueProblem::Malformed(1));
+        report_problem(problems, CueProblem::Malformed(1));
         Vec::new()
     });
     let endless = cues.iter_mut().filter(|cue| cue.end_ms == i64::MAX);

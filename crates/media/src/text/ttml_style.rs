@@ -11,6 +11,9 @@ const STYLE_DEPTH_MAX: usize = 8;
 const STYLES_APPLIED_MAX: usize = 64;
 /// Maximum number of elements of a region that are searched for styles.
 const REGION_CHILDREN_MAX: usize = 64;
+/// Maximum length of an attribute that declares a style or a region, in bytes. Longer attributes
+/// are ignored, because a style is evaluated again for each element and each cue.
+const STYLE_ATTRIBUTE_BYTES_MAX: usize = 512;
 
 /// The computed style of an element.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,7 +54,7 @@ impl<'a> TtmlStyles<'a> {
     /// Returns the style of an element, which inherits the style of its parent.
     pub(super) fn resolve_style(&self, element: &XmlElement, parent: &TtmlStyle) -> TtmlStyle {
         let mut style = parent.clone();
-        if let Some(region) = element.attribute("region") {
+        if let Some(region) = short_attribute(element, "region") {
             style.region = Some(region.to_owned());
         }
         let mut budget = STYLES_APPLIED_MAX;
@@ -67,20 +70,13 @@ impl<'a> TtmlStyles<'a> {
         depth: usize,
         budget: &mut usize,
     ) {
-        let names = element
-            .attribute("style")
-            .unwrap_or_default()
-            .split_whitespace();
-        for named in names
-            .take(STYLE_DEPTH_MAX)
-            .filter_map(|name| self.styles.get(name))
-        {
+        for named in self.referenced_styles(element) {
             if depth > 0 && *budget > 0 {
                 *budget -= 1;
                 self.apply_style_attributes(named, style, depth - 1, budget);
             }
         }
-        let attribute = |name| element.attribute(name);
+        let attribute = |name| short_attribute(element, name);
         if let Some(weight) = attribute("fontWeight") {
             style.is_bold = weight == "bold";
         }
@@ -141,18 +137,26 @@ impl<'a> TtmlStyles<'a> {
         let children = region.children.iter().take(REGION_CHILDREN_MAX);
         let nested = children
             .filter(|child| child.name == "style")
-            .find_map(|style| style.attribute(name));
+            .find_map(|style| short_attribute(style, name));
         let named = || {
-            let names = region
-                .attribute("style")
-                .unwrap_or_default()
-                .split_whitespace();
-            names
-                .filter_map(|style| self.styles.get(style)?.attribute(name))
-                .next()
+            let mut styles = self.referenced_styles(region);
+            styles.find_map(|style| short_attribute(style, name))
         };
-        region.attribute(name).or(nested).or_else(named)
+        short_attribute(region, name).or(nested).or_else(named)
     }
+
+    /// Iterates over the styles that an element references.
+    fn referenced_styles(&self, element: &XmlElement) -> impl Iterator<Item = &'a XmlElement> {
+        let names = short_attribute(element, "style").unwrap_or_default();
+        let names = names.split_whitespace().take(STYLE_DEPTH_MAX);
+        names.filter_map(move |name| self.styles.get(name).copied())
+    }
+}
+
+/// Returns an attribute with at most [`STYLE_ATTRIBUTE_BYTES_MAX`] bytes.
+fn short_attribute<'a>(element: &'a XmlElement, name: &str) -> Option<&'a str> {
+    let value = element.attribute(name)?;
+    (value.len() <= STYLE_ATTRIBUTE_BYTES_MAX).then_some(value)
 }
 
 impl TtmlStyle {

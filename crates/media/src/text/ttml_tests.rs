@@ -80,8 +80,13 @@ fn a_paragraph_of_many_timed_spans_keeps_all_its_text() {
     let spans = |count: usize| "<span begin='0s' end='1s'>x</span>".repeat(count);
     let (cues, _) = parse_body(&format!("<p end='9s'>a{}</p>", spans(100)));
     assert_eq!(cues, [cue(0, 9000, &format!("a{}", "x".repeat(100)))]);
-    let (cues, _) = parse_body(&format!("<p end='9s'>{}</p>", spans(100)));
-    assert_eq!(cues, vec![cue(0, 1000, "x"); 100]);
+    let span = |n| format!("<span begin='{n}s' end='{}s'>x</span>", n + 1);
+    let (cues, _) = parse_body(&format!(
+        "<p>{}</p>",
+        (0..100).map(span).collect::<String>()
+    ));
+    let shown = (0..100).map(|n| cue(n * 1000, n * 1000 + 1000, "x"));
+    assert_eq!(cues, shown.collect::<Vec<_>>());
     // The total size of all cues is limited, so only the first of the three paragraphs is split.
     let p = format!(
         "<p end='9s'>{}<span begin='1s' end='2s'>b</span></p>",

@@ -1,5 +1,6 @@
 //! WebVTT (W3C Candidate Recommendation): parsing, and writing as one file or as HLS segments.
 
+use super::cue::report_problem;
 use super::timestamp::{CueTimestamp, parse_timestamp};
 use super::{Cue, CueList, CueProblem};
 use crate::manifest::SegmentFormat;
@@ -21,7 +22,7 @@ pub fn parse_vtt(text: &str, problems: &mut Vec<CueProblem>) -> CueList {
         .peek()
         .is_some_and(|(_, line)| line.starts_with("WEBVTT"))
     {
-        problems.push(CueProblem::Malformed(1));
+        report_problem(problems, CueProblem::Malformed(1));
     }
     while let Some((number, first)) = lines.next() {
         let timing = match lines.peek() {
@@ -39,7 +40,7 @@ pub fn parse_vtt(text: &str, problems: &mut Vec<CueProblem>) -> CueList {
                     payload: block,
                     ..cue
                 }),
-                None => problems.push(CueProblem::Malformed(number + 1)),
+                None => report_problem(problems, CueProblem::Malformed(number + 1)),
             },
             None if cues.is_empty() && is_header_block(first) && !block.is_empty() => {
                 header.push(format!("{}\n{block}", first.trim_end()));

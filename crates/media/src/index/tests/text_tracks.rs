@@ -47,7 +47,19 @@ fn text_tracks_are_indexed_and_kept_by_index_mp4s() {
     let index = index_file_in_memory(&mux(&[video(), text(2), text(3)])).unwrap();
     assert_eq!((index.tracks.len(), text_ids(&index)), (1, vec![2, 3]));
     assert!(index.notes.is_empty(), "{:?}", index.notes);
-    let written = crate::mp4::write_index_mp4(&index, "film.mp4").unwrap();
+    assert_text_is_kept_by_index_mp4(&index);
+}
+
+#[test]
+fn the_index_mp4_of_a_file_of_text_alone_is_read_back() {
+    let index = index_file_in_memory(&mux(&[text(2), text(3)])).unwrap();
+    assert_eq!((index.tracks.len(), text_ids(&index)), (0, vec![2, 3]));
+    assert_text_is_kept_by_index_mp4(&index);
+}
+
+/// Writes an index MP4, reads it back, and compares the text tracks.
+fn assert_text_is_kept_by_index_mp4(index: &Index) {
+    let written = crate::mp4::write_index_mp4(index, "film.mp4").unwrap();
     let mut indexer = Indexer::new(written.len() as u64);
     while let Some(need) = indexer.needed_range() {
         let range = need.start as usize..need.end as usize;
@@ -55,7 +67,8 @@ fn text_tracks_are_indexed_and_kept_by_index_mp4s() {
     }
     let mut references = indexer.take_references().expect("an index MP4");
     let back = references.build_index(0, index.file_len).unwrap();
-    assert_eq!((back.tracks.len(), text_ids(&back)), (1, vec![2, 3]));
+    assert_eq!(back.tracks.len(), index.tracks.len());
+    assert_eq!(text_ids(&back), text_ids(index));
     for (a, b) in index.text_tracks.iter().zip(&back.text_tracks) {
         assert_eq!(b.codec.text(), Some(TextFormat::Tx3g));
         assert_eq!(a.codec.sample_entry, b.codec.sample_entry);

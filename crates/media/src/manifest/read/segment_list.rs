@@ -5,6 +5,7 @@ use super::url_template::{TemplateValues, fill_template};
 use crate::error::{Error, ErrorKind, Result};
 use crate::time::Time;
 use std::ops::Range;
+use std::sync::Arc;
 use url::Url;
 
 /// Maximum number of segments in one manifest, enough for ten renditions of two-second segments
@@ -49,9 +50,10 @@ pub(super) struct SegmentRow {
 /// The URL of one segment, or the URL template of many segments.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SegmentAddress {
-    pub(super) base: std::sync::Arc<Url>,
-    pub(super) text: Box<str>,
-    pub(super) template: Option<std::sync::Arc<RepresentationTemplateValues>>,
+    pub(super) base: Arc<Url>,
+    /// Shared, so that copies of a list take little memory.
+    pub(super) text: Arc<str>,
+    pub(super) template: Option<Arc<RepresentationTemplateValues>>,
 }
 
 /// Values of a representation that replace identifiers of a URL template.

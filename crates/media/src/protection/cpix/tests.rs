@@ -1,5 +1,6 @@
 use super::*;
 use crate::fixtures;
+use crate::protection::base64_text::encode_base64;
 use crate::protection::{ContentSystem, ProtectionScheme, RuleTrackProperties, format_key_id};
 
 const SCHEME: ProtectionScheme = ProtectionScheme::Cbcs;
@@ -185,6 +186,8 @@ fn rules_that_cannot_be_evaluated_are_refused_by_name() {
 fn signaling_that_would_break_a_manifest_is_refused() {
     // The decoded value has two lines, and only the first line is an `#EXT-X-KEY` line.
     let two_tags = "<HLSSignalingData>I0VYVC1YLUtFWTpBCiNFWFQtWC1FTkRMSVNU</HLSSignalingData>";
+    let siblings = encode_base64(b"</ContentProtection><BaseURL/><ContentProtection>");
+    let siblings = format!("<ContentProtectionData>{siblings}</ContentProtectionData>");
     for cpc in ["a:b&quot;", "a", "", "a:b&#10;,c:d", "a:b, c:d"] {
         let system = format!(
             "<c:DRMSystem kid=\"{SD}\" systemId=\"edef8ba9-79d6-4ace-a3c8-27dcd51d21ed\" HLSAllowedCPC=\"{cpc}\"/>"
@@ -198,6 +201,7 @@ fn signaling_that_would_break_a_manifest_is_refused() {
             "<ContentProtectionData>PGE+</ContentProtectionData>",
             "ContentProtectionData",
         ),
+        (&siblings, "more than one root element"),
         (two_tags, "#EXT-X-KEY: lines"),
     ] {
         let system = format!(

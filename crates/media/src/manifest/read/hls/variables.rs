@@ -1,6 +1,7 @@
 //! Variables of `EXT-X-DEFINE` (draft-pantos-hls-rfc8216bis, 4.4.2.3). A playlist refers to the
 //! value of a variable as `{$name}`.
 
+use super::super::MANIFEST_BYTES_MAX;
 use super::AttributeList;
 use super::playlist_lines::{LINE_BYTES_MAX, PlaylistLine};
 use crate::error::{Error, ErrorKind, Result};
@@ -12,7 +13,12 @@ use url::Url;
 const VARIABLES_MAX: usize = 256;
 
 #[derive(Default)]
-pub(super) struct PlaylistVariables(HashMap<String, String>);
+pub(super) struct PlaylistVariables {
+    values: HashMap<String, String>,
+    /// Total length of the texts in which variables were replaced, in bytes. A short line may
+    /// become a long URL, so the length of the playlist does not limit this length.
+    substituted_bytes: usize,
+}
 
 impl PlaylistVariables {
     /// Adds a variable. Its value is in the tag, or in the query of the playlist's own URL.
@@ -35,28 +41,32 @@ impl PlaylistVariables {
         } else {
             return Err(line.add_line_to_error(Error::unsupported("EXT-X-DEFINE by IMPORT")));
         };
-        if self.0.len() >= VARIABLES_MAX {
+        if self.values.len() >= VARIABLES_MAX {
             let message = format!("more than {VARIABLES_MAX} variables");
             return Err(line.add_line_to_error(Error::new(ErrorKind::TooLarge, message)));
         }
-        self.0.insert(name.to_string(), value);
+        self.values.insert(name.to_string(), value);
         Ok(())
     }
 
     /// Replaces the variables in `text`. Variables in the inserted values are not replaced.
+    ///
+    /// # Errors
+    /// `Malformed` for an undefined variable. `TooLarge` if the line would exceed
+    /// [`LINE_BYTES_MAX`], or all lines with variables would exceed [`MANIFEST_BYTES_MAX`].
     pub(super) fn substitute_variables<'a>(
-        &self,
+        &mut self,
         text: &'a str,
         line: &PlaylistLine<'_>,
     ) -> Result<Cow<'a, str>> {
-        if self.0.is_empty() || !text.contains("{$") {
+        if self.values.is_empty() || !text.contains("{$") {
             return Ok(Cow::Borrowed(text));
         }
         let mut out = String::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("{$") {
             let known = after.split_once('}');
-            let known = known.and_then(|(name, after)| Some((self.0.get(name)?, after)));
+            let known = known.and_then(|(name, after)| Some((self.values.get(name)?, after)));
             let (value, after) = known.ok_or_else(|| line.malformed_error("undefined variable"))?;
             out.push_str(before);
             out.push_str(value);
@@ -68,6 +78,12 @@ impl PlaylistVariables {
             rest = after;
         }
         out.push_str(rest);
+        self.substituted_bytes += out.len();
+        if self.substituted_bytes > MANIFEST_BYTES_MAX {
+            let message =
+                format!("a playlist of more than {MANIFEST_BYTES_MAX} bytes with its variables");
+            return Err(line.add_line_to_error(Error::new(ErrorKind::TooLarge, message)));
+        }
         Ok(Cow::Owned(out))
     }
 }

@@ -7,8 +7,9 @@ mod representation;
 mod timeline;
 
 use self::period_span::PeriodSpan;
+use self::timeline::SegmentBudget;
 use super::decimal;
-use super::{MANIFEST_BYTES_MAX, ManifestRendition, ParsedManifest};
+use super::{MANIFEST_BYTES_MAX, ManifestRendition, ParsedManifest, SegmentListSource};
 use crate::error::{Error, ErrorKind, Result};
 use crate::xml::{self, XmlElement};
 use url::Url;
@@ -45,14 +46,14 @@ pub fn parse_mpd(url: &Url, bytes: &[u8]) -> Result<ParsedManifest> {
         ..ParsedManifest::default()
     };
     let scope = inherited_values::ElementScope::new(url).enter_element(&mpd)?;
-    let mut budget = timeline::SegmentBudget::default();
+    let mut budget = SegmentBudget::default();
     for (period, span) in period_spans(&mpd)? {
         if period.attribute("href").is_some() {
             title.add_note("periods elsewhere (xlink) are ignored");
             continue;
         }
         let found = period::parse_period(&mut title, &scope, period, span, &mut budget)?;
-        join_period(&mut title, found)?;
+        join_period(&mut title, found, &mut budget)?;
     }
     if title.renditions.is_empty() {
         return Err(Error::new(
@@ -101,26 +102,44 @@ fn period_spans(mpd: &XmlElement) -> Result<Vec<(&XmlElement, PeriodSpan)>> {
     Ok(spans)
 }
 
-/// Appends the segment sources of the next period to each rendition.
-fn join_period(title: &mut ParsedManifest, found: Vec<ManifestRendition>) -> Result<()> {
-    if title.renditions.len() + found.len() > REPRESENTATIONS_MAX {
-        let message = format!("more than {REPRESENTATIONS_MAX} representations");
-        return Err(Error::new(ErrorKind::TooLarge, message));
+/// Checks the number of representations that were parsed so far.
+///
+/// # Errors
+/// `TooLarge` if the number exceeds [`REPRESENTATIONS_MAX`].
+fn check_representation_count(count: usize) -> Result<()> {
+    if count <= REPRESENTATIONS_MAX {
+        return Ok(());
     }
+    let message = format!("more than {REPRESENTATIONS_MAX} representations");
+    Err(Error::new(ErrorKind::TooLarge, message))
+}
+
+/// Appends the segment sources of the next period to each rendition. If several renditions continue
+/// with the same representation, each further copy of its segments is taken from the budget.
+fn join_period(
+    title: &mut ParsedManifest,
+    found: Vec<ManifestRendition>,
+    budget: &mut SegmentBudget,
+) -> Result<()> {
     if title.renditions.is_empty() {
         title.renditions = found;
         return Ok(());
     }
     let mut pieces = 0;
+    let mut is_joined = vec![false; found.len()];
     for known in &mut title.renditions {
         let next = found
             .iter()
-            .filter(|next| next.kind == known.kind)
-            .min_by_key(|next| {
+            .zip(&mut is_joined)
+            .filter(|(next, _)| next.kind == known.kind)
+            .min_by_key(|(next, _)| {
                 let same = (next.language != known.language, next.id != known.id);
                 (same, next.bandwidth.abs_diff(known.bandwidth))
             });
-        if let Some(next) = next {
+        if let Some((next, is_joined)) = next {
+            if std::mem::replace(is_joined, true) {
+                budget.take_segments(count_segments(next))?;
+            }
             known
                 .segment_sources
                 .extend(next.segment_sources.iter().cloned());
@@ -134,4 +153,14 @@ fn join_period(title: &mut ParsedManifest, found: Vec<ManifestRendition>) -> Res
         ));
     }
     Ok(())
+}
+
+/// Counts the segments of a representation. A source that must be fetched first counts as one
+/// segment.
+fn count_segments(rendition: &ManifestRendition) -> u64 {
+    let counts = rendition.segment_sources.iter().map(|source| match source {
+        SegmentListSource::Segments(list) => list.len() as u64,
+        SegmentListSource::Playlist(_) | SegmentListSource::Sidx(_) => 1,
+    });
+    counts.sum()
 }

@@ -1,6 +1,7 @@
 //! Parsing of periods into renditions. Ignored adaptation sets are recorded as notes.
 
 use super::super::{ManifestRendition, ParsedManifest, RenditionKind};
+use super::check_representation_count;
 use super::inherited_values::ElementScope;
 use super::period_span::PeriodSpan;
 use super::representation;
@@ -32,6 +33,7 @@ pub(super) fn parse_period(
                 title.add_note("sets of images or of unknown kind are ignored");
                 continue;
             };
+            check_representation_count(title.renditions.len() + found.len() + 1)?;
             let scope = scope.enter_element(described)?;
             let rendition = parse_representation(set, described, kind)?;
             let pieces = representation::parse_segment_sources(&scope, &rendition, span, budget)?;

@@ -217,6 +217,19 @@ fn playlists_over_the_limits_are_refused() {
 }
 
 #[test]
+fn the_lines_of_a_playlist_with_their_variables_are_limited_together() {
+    let value = "x".repeat(60_000);
+    let playlist = |segments: usize| {
+        let lines = "#EXTINF:2\n{$v}\n".repeat(segments);
+        format!("#EXTM3U\n#EXT-X-DEFINE:NAME=\"v\",VALUE=\"{value}\"\n{lines}")
+    };
+    assert_eq!(parse_media(&playlist(500)).segments.len(), 500);
+    let error = expect_error(&playlist(600));
+    assert_eq!(error.kind, error::ErrorKind::TooLarge);
+    assert!(error.message.contains("with its variables"), "{error}");
+}
+
+#[test]
 fn iframe_lists_keys_and_gaps_are_reported() {
     let media = parse_media(
         "#EXTM3U\n#EXT-X-I-FRAMES-ONLY\n#EXT-X-KEY:METHOD=AES-128,URI=\"k\"\n#EXTINF:2\n#EXT-X-GAP\na\n#EXTINF:2\nb\n",

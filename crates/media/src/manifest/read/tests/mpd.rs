@@ -316,3 +316,36 @@ fn the_segment_limit_covers_the_whole_document() {
         error::ErrorKind::TooLarge
     );
 }
+
+#[test]
+fn copies_of_a_representation_for_several_renditions_count_as_segments() {
+    let title = |renditions: usize| {
+        let ids: String = (0..renditions)
+            .map(|n| format!("<Representation id='{n}'/>"))
+            .collect();
+        let period = |template: &str, ids: &str| {
+            format!(
+                "<Period duration='PT1S'><AdaptationSet contentType='video'><SegmentTemplate media='$Time$' {template}/>{ids}</AdaptationSet></Period>"
+            )
+        };
+        let first = period("duration='1'", &ids);
+        let second = period("timescale='200000' duration='1'", "<Representation/>");
+        parse_mpd(&mpd_url(), format!("<MPD>{first}{second}</MPD>").as_bytes())
+    };
+    // The second period has one representation of 200,000 segments.
+    assert_eq!(title(4).unwrap().renditions.len(), 4);
+    let error = title(6).unwrap_err();
+    assert_eq!(error.kind, LARGE);
+    assert!(error.message.contains("at most 1000000"), "{error}");
+}
+
+#[test]
+fn representations_are_counted_before_they_are_parsed() {
+    let legal = "<Representation><BaseURL>v.mp4</BaseURL></Representation>".repeat(4096);
+    let text = format!(
+        "<MPD><Period><AdaptationSet contentType='video'>{legal}<Representation bandwidth='x'/></AdaptationSet></Period></MPD>"
+    );
+    let error = parse_mpd(&mpd_url(), text.as_bytes()).unwrap_err();
+    assert_eq!(error.kind, LARGE, "{error}");
+    assert!(error.message.contains("more than 4096 representations"));
+}
