@@ -58,7 +58,9 @@ export class PlayView {
     listenForShortcuts(this, this.listeners.signal);
     const { player } = this.options;
     const first = MediaSourceClass ? ['mse', 'hls'] : ['native'];
-    await this.start([player, ...first, 'native'].find((name) => this.variants(name)), this.options.variant);
+    const engine = [player, ...first, 'native'].find((name) => this.variants(name));
+    if (!engine) throw Object.assign(new Error('This browser cannot play this film, because it is encrypted.'), { advice: 'Use a browser that supports Media Source Extensions.' });
+    await this.start(engine, this.options.variant);
   }
 
   /** Returns the variants of an engine that play this title, or undefined if there are none. */

@@ -47,7 +47,8 @@ export async function start({ video, path, title, report, variant, session }) {
   player.setAutoPlay(false);
   if (title.license) player.setProtectionData({ 'org.w3.clearkey': { serverURL: titleUrl(path, title.license) } });
   player.attachSource(titleUrl(path, variant === 'number' ? '.mpd?template=number' : '.mpd'));
-  await ready;
+  const close = () => { player.destroy(); imsc.remove(); };
+  await ready.catch((error) => { close(); throw error; });
   const auto = (on) => player.updateSettings({ streaming: { abr: { autoSwitchBitrate: { video: on } } } });
   const current = (kind) => tracks(kind).findIndex((t) => t.index === player.getCurrentTrackFor(kind)?.index);
   const representations = () => player.getRepresentationsByType('video') ?? [];
@@ -65,7 +66,7 @@ export async function start({ video, path, title, report, variant, session }) {
     text: () => player.getCurrentTextTrackIndex(),
     chooseText: (index) => player.setTextTrack(index),
     throughput: () => player.getAverageThroughput('video') * 1000,
-    close: () => { player.destroy(); imsc.remove(); },
+    close,
   };
 }
 

@@ -19,7 +19,14 @@ export async function start({ video, path, title, report, variant, session }) {
     ...protection(path, title),
     loader: loaderWithTopBitrate(Hls, () => Math.max(...hls.levels.map((l) => l.bitrate))),
   });
-  hls.on(Hls.Events.ERROR, (_, data) => onError(hls, report, data));
+  let recoveries = 0;
+  hls.on(Hls.Events.ERROR, (_, data) => {
+    onError(hls, report, data);
+    if (data.fatal && data.type === 'mediaError' && recoveries < RECOVERIES_MAX) {
+      recoveries += 1;
+      hls.recoverMediaError();
+    }
+  });
   hls.on(Hls.Events.FRAG_LOADED, (_, { frag }) => {
     const { loaded, loading } = frag.stats;
     report.fetched(loaded, loading.end - loading.start, `${frag.type} ${frag.sn} of level ${frag.level}`);
@@ -33,7 +40,8 @@ export async function start({ video, path, title, report, variant, session }) {
   const captions = controlCaptions(hls, video);
   hls.loadSource(titleUrl(path, variant === 'ts' ? '.m3u8?format=ts' : '.m3u8'));
   hls.attachMedia(video);
-  await parsed;
+  const close = () => { captions.close(); hls.destroy(); };
+  await parsed.catch((error) => { close(); throw error; });
   return {
     levels: () => hls.levels.map((l) => ({ label: l.height ? `${l.height}p` : l.name, width: l.width, height: l.height, bitrate: l.bitrate, codecs: l.codecs })),
     level: () => hls.currentLevel,
@@ -49,7 +57,7 @@ export async function start({ video, path, title, report, variant, session }) {
       captions.choose(Math.max(own, -1));
     },
     throughput: () => hls.bandwidthEstimate,
-    close: () => { captions.close(); hls.destroy(); },
+    close,
   };
 }
 
@@ -99,7 +107,8 @@ function describeForViewer({ type, response }) {
 
 const describeError = (data) => `hls.js: ${data.details}${data.response ? ` (${data.response.code})` : ''}${data.reason ? `: ${data.reason}` : ''}`;
 
-let recovered = 0;
+/** Fatal media errors after which hls.js tries to continue, for each start. */
+const RECOVERIES_MAX = 3;
 
 /** Within this many seconds of the end, a stall means that the end event was lost. */
 const END_SECONDS = 0.2;
@@ -113,8 +122,4 @@ function onError(hls, report, data) {
     return;
   }
   report.fail(...describeForViewer(data), describeError(data));
-  if (data.type === 'mediaError' && recovered < 3) {
-    recovered += 1;
-    hls.recoverMediaError();
-  }
 }

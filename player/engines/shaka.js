@@ -37,12 +37,17 @@ export async function start({ video, path, title, report, variant, session }) {
     if (isRetried(shaka, error) && failures <= FAILURES_MAX) player.retryStreaming(RETRY_DELAY_S);
   };
   player.configure({ streaming: { bufferingGoal: 15, bufferBehind: 30, failureCallback: retry }, cmcd: { enabled: true, useHeaders: true, sessionId: session.sid, contentId: session.cid } });
-  if (title.license) player.configure(await protection(titleUrl(path, title.license), variant));
   const videos = () => player.getVideoTracks().sort((a, b) => a.bandwidth - b.bandwidth);
   const audios = () => player.getAudioTracks();
   const active = (tracks) => tracks.find((t) => t.active);
-  await player.attach(video);
-  await player.load(titleUrl(path, MANIFEST[variant] ?? '.mpd')).catch((error) => { report.step('detail', describeError(shaka, error)); throw new Error(describeForViewer(shaka, error).join(' ')); });
+  try {
+    if (title.license) player.configure(await protection(titleUrl(path, title.license), variant));
+    await player.attach(video);
+    await player.load(titleUrl(path, MANIFEST[variant] ?? '.mpd')).catch((error) => { report.step('detail', describeError(shaka, error)); throw new Error(describeForViewer(shaka, error).join(' ')); });
+  } catch (error) {
+    await player.destroy();
+    throw error;
+  }
   const texts = () => player.getTextTracks().map((t) => ({ label: t.label || language(t.language), language: t.language }));
   const chooseText = (index) => player.selectTextTrack(index < 0 ? null : player.getTextTracks()[index]);
   if (variant !== 'dash') createTextEngine(player);

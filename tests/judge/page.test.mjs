@@ -204,6 +204,51 @@ for (const player of ['mse', 'hls', 'dash', 'shaka', 'native', 'consumer']) {
   });
 }
 
+for (const player of ['hls', 'dash', 'shaka']) {
+  test(`${player}: a player that cannot start releases the video element`, async (t) => {
+    if (!browser) return skip(t, 'browsers: Chromium is not installed');
+    const prepare = (page) => page.route(/\.(m3u8|mpd)/, (route) => route.fulfill({ status: 404 }));
+    const { page, until } = await open('film', `player=${player}`, prepare);
+    await until('the error', begun);
+    await until('the release', () => !document.querySelector('video').getAttribute('src') && !document.querySelector('.imsc'));
+    await page.close();
+  });
+}
+
+test('hls: each start can recover from media errors', async (t) => {
+  if (!browser) return skip(t, 'browsers: Chromium is not installed');
+  const expose = `;{ const { Hls } = globalThis; window.recoveries = 0;
+    window.Hls = class extends Hls { constructor(config) { super(config); window.hlsPlayer = this; } recoverMediaError() { window.recoveries += 1; } }; }`;
+  const prepare = (page) => page.route('**/hls.min.js', async (route) => {
+    const response = await route.fetch();
+    await route.fulfill({ response, body: await response.text() + expose });
+  });
+  const { page, until } = await open('film', 'player=hls', prepare);
+  await until('the start', begun);
+  const fail = () => page.evaluate(() => {
+    window.hlsPlayer.trigger('hlsError', { type: 'mediaError', details: 'bufferAppendError', fatal: true });
+    return window.recoveries;
+  });
+  for (const recoveries of [1, 2, 3, 3]) assert.equal(await fail(), recoveries);
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await until('playing after another try', () => window.headwater.state().currentTime > 0.3);
+  assert.equal(await fail(), 4);
+  await page.close();
+});
+
+test('a film that no player of this browser can play is explained', async (t) => {
+  if (!browser) return skip(t, 'browsers: Chromium is not installed');
+  const page = await browser.newPage();
+  await page.addInitScript(() => { delete window.MediaSource; delete window.ManagedMediaSource; });
+  await page.route('**/film/.json', async (route) => {
+    const response = await route.fetch();
+    await route.fulfill({ response, json: { ...await response.json(), encryption: 'cenc' } });
+  });
+  await page.goto(`${origin.url}/#/play/film?player=native`);
+  assert.match(await page.locator('[role=alert]').textContent(), /^This browser cannot play this film/);
+  await page.close();
+});
+
 test('a film that does not exist is reported without internal terms', async (t) => {
   if (!browser) return skip(t, 'browsers: Chromium is not installed');
   const page = await browser.newPage();

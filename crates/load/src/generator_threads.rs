@@ -3,6 +3,7 @@
 use crate::client::RequestFailure;
 use crate::result::OutputError;
 use std::io;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -22,12 +23,49 @@ pub enum GeneratorError {
     /// A thread could not create its event loop.
     #[error("cannot start an event loop: {0}; use fewer --threads or allow more open files")]
     StartRuntime(io::Error),
+    /// The timer of a thread could not be created or failed.
+    #[error("a generator thread's timer failed: {0}; use fewer --threads or allow more open files")]
+    UseTimer(io::Error),
     /// A thread panicked.
     #[error("a generator thread panicked; the message above is a bug in headwater")]
     ThreadPanicked,
     /// An output file cannot be written.
     #[error(transparent)]
     WriteOutput(#[from] OutputError),
+}
+
+/// Waits until all threads of a run are ready. If a thread fails before it is ready, dropping this
+/// value stops the run and releases the other threads, which would otherwise wait forever.
+pub(crate) struct StartBarrier<'a> {
+    ready: &'a Barrier,
+    stop: &'a AtomicBool,
+    has_waited: bool,
+}
+
+impl<'a> StartBarrier<'a> {
+    /// Creates the value of one thread. `ready` is for all threads of the run.
+    pub(crate) fn new(ready: &'a Barrier, stop: &'a AtomicBool) -> StartBarrier<'a> {
+        StartBarrier {
+            ready,
+            stop,
+            has_waited: false,
+        }
+    }
+
+    /// Blocks this thread until all threads are ready.
+    pub(crate) fn wait_for_all(&mut self) {
+        self.has_waited = true;
+        self.ready.wait();
+    }
+}
+
+impl Drop for StartBarrier<'_> {
+    fn drop(&mut self) {
+        if !self.has_waited {
+            self.stop.store(true, Ordering::Relaxed);
+            self.ready.wait();
+        }
+    }
 }
 
 /// An event for the loop that collects the threads' reports.
@@ -85,4 +123,44 @@ pub(crate) fn run_threads<T: Send + 'static>(
 pub(crate) fn cpu_s() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    fn run_with_failing_thread(
+        fail: fn() -> Result<(), GeneratorError>,
+    ) -> Result<(), GeneratorError> {
+        let shared = Arc::new((Barrier::new(3), AtomicBool::new(false)));
+        let of_threads = shared.clone();
+        let work = move |number, _: &Sender<Box<()>>| {
+            let (ready, stop) = &*of_threads;
+            let mut start = StartBarrier::new(ready, stop);
+            if number == 1 {
+                fail()?;
+            }
+            start.wait_for_all();
+            assert!(stop.load(Ordering::Relaxed), "the others stop");
+            Ok(())
+        };
+        run_threads("test", 3, &AtomicBool::new(false), work, |_| Ok(()))
+    }
+
+    #[test]
+    fn a_thread_that_fails_before_the_start_ends_the_run() {
+        let failed = run_with_failing_thread(|| {
+            Err(GeneratorError::StartRuntime(io::ErrorKind::Other.into()))
+        });
+        assert!(
+            matches!(failed, Err(GeneratorError::StartRuntime(_))),
+            "{failed:?}"
+        );
+        let failed = run_with_failing_thread(|| panic!("expected by the test"));
+        assert!(
+            matches!(failed, Err(GeneratorError::ThreadPanicked)),
+            "{failed:?}"
+        );
+    }
 }

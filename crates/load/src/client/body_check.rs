@@ -2,6 +2,7 @@
 
 use super::FailureKind;
 use aws_lc_rs::digest;
+use std::ops::Range;
 
 /// The expected properties of a response body. Properties that are `None` are not checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -43,6 +44,15 @@ impl BodyDigest {
 }
 
 impl BodyCheck {
+    /// Creates a check of the length of a requested byte range. A server that ignores `Range` sends
+    /// the whole resource, which has another length.
+    pub(crate) fn check_length(range: &Range<u64>) -> BodyCheck {
+        BodyCheck {
+            length: Some(range.end.saturating_sub(range.start)),
+            sha256: None,
+        }
+    }
+
     /// Compares the length and the hash of a complete body with the expected values.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use super::{BodyCheck, FailureKind, MemorySink, RequestFailure, TransferProgress};
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, header};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
@@ -29,6 +29,9 @@ pub struct ClientRequest {
     pub due: Option<Instant>,
     /// Receives the progress of the response body, if requested.
     pub progress: Option<Arc<TransferProgress>>,
+    /// Number of redirects that led to this request. They count towards
+    /// [`ClientSettings::redirects_max`](super::ClientSettings::redirects_max).
+    pub redirects: u32,
 }
 
 impl ClientRequest {
@@ -43,6 +46,7 @@ impl ClientRequest {
             check: None,
             due: None,
             progress: None,
+            redirects: 0,
         }
     }
 
@@ -61,6 +65,38 @@ impl ClientRequest {
     pub fn keep_body(mut self, max: usize) -> ClientRequest {
         self.keep_max = max;
         self
+    }
+
+    /// Changes the request to the request that follows a redirect with this status to `next`
+    /// (RFC 9110, 15.4).
+    pub(crate) fn follow_redirect(&mut self, status: u16, next: Url) {
+        let is_read = matches!(self.method, http::Method::GET | http::Method::HEAD);
+        if matches!(status, 301..=303) && !is_read {
+            self.method = http::Method::GET;
+            self.body = Bytes::new();
+            for name in [
+                header::CONTENT_ENCODING,
+                header::CONTENT_LANGUAGE,
+                header::CONTENT_LENGTH,
+                header::CONTENT_LOCATION,
+                header::CONTENT_TYPE,
+            ] {
+                self.headers.remove(name);
+            }
+        }
+        if next.origin() != self.url.origin() {
+            // These fields are for the first origin. Another origin must not receive them.
+            for name in [
+                header::AUTHORIZATION,
+                header::COOKIE,
+                header::HOST,
+                header::PROXY_AUTHORIZATION,
+            ] {
+                self.headers.remove(name);
+            }
+        }
+        self.url = next;
+        self.redirects += 1;
     }
 
     /// Adds a header field. Returns false, and adds nothing, if the name or the value is invalid.
@@ -133,7 +169,7 @@ impl RequestOutcome {
             fault: None,
             detail: None,
             url: request.url.clone(),
-            redirects: 0,
+            redirects: request.redirects,
             connection: None,
         }
     }
@@ -150,6 +186,7 @@ impl RequestOutcome {
     }
 
     pub(super) fn take_response_from_sink(&mut self, keep: MemorySink) {
+        self.status = keep.status;
         self.headers = keep.headers;
         self.body = keep.body;
         self.body_bytes = keep.count;

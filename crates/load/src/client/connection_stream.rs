@@ -5,7 +5,7 @@ use rustix::net::{RecvFlags, SendFlags};
 use std::cell::RefCell;
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
@@ -43,6 +43,31 @@ impl ConnectionStream {
     /// Returns whether the connection has no TLS, so that the kernel can discard bytes.
     pub(super) fn is_plain(&self) -> bool {
         matches!(self, ConnectionStream::Plain(_))
+    }
+
+    /// Returns whether the connection can be reused: the server has neither closed it nor sent bytes
+    /// that no request asked for. This costs a system call only if the event loop has reported an
+    /// event since the last read.
+    pub(super) fn is_idle(&mut self) -> bool {
+        let is_blocked = |read: io::Result<()>| {
+            read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+        };
+        match self {
+            ConnectionStream::Plain(socket) => {
+                is_blocked(socket.try_io(Interest::READABLE, || {
+                    rustix::net::recv(&*socket, &mut [0u8; 1], RecvFlags::PEEK)?;
+                    Ok(())
+                }))
+            }
+            // This read also processes session tickets, which TLS servers send at any time.
+            ConnectionStream::Tls(stream) => {
+                let mut byte = [0];
+                let mut cx = Context::from_waker(Waker::noop());
+                Pin::new(stream.as_mut())
+                    .poll_read(&mut cx, &mut ReadBuf::new(&mut byte))
+                    .is_pending()
+            }
+        }
     }
 
     /// Discards up to `most` bytes and returns their number, which is 0 at the end of the stream.

@@ -65,6 +65,19 @@ pub(crate) enum ClientConnection {
     Http2(http2_exchange::Http2Connection),
 }
 
+impl ClientConnection {
+    /// Returns an idle connection, unless it can no longer be used: the server has closed the
+    /// connection, or has sent bytes that would be taken as the next response.
+    pub(crate) fn if_still_idle(mut self) -> Option<ClientConnection> {
+        let is_idle = match &mut self {
+            ClientConnection::Http1(stream, _) => stream.is_idle(),
+            // The task of the connection reads all frames at once.
+            ClientConnection::Http2(_) => true,
+        };
+        is_idle.then_some(self)
+    }
+}
+
 impl std::fmt::Debug for Dialer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Dialer")

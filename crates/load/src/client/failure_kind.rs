@@ -172,6 +172,13 @@ impl RequestFailure {
         self.unanswered && self.fault == FailureKind::Http2
     }
 
+    /// Returns whether a request with this method can be sent again on another connection.
+    /// If it is unknown whether the server has processed the request, only idempotent methods are
+    /// repeated (RFC 9110, 9.2.2).
+    pub(crate) fn can_be_repeated(&self, method: &http::Method) -> bool {
+        self.unanswered && (method.is_idempotent() || self.is_refused_by_goaway())
+    }
+
     pub(crate) fn mark_unanswered(mut self) -> RequestFailure {
         self.unanswered = matches!(self.fault, FailureKind::Reset | FailureKind::Closed);
         self

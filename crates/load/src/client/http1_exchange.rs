@@ -2,6 +2,7 @@
 
 use super::connection_stream::ConnectionStream;
 use super::response_head::parse_head;
+use super::url_credentials::basic_authorization;
 use super::{FailureKind, RequestFailure, ResponseSink};
 use http1::{BodyDecoder, ResponseHead};
 use std::future::poll_fn;
@@ -57,6 +58,11 @@ pub(crate) fn encode_request(
     }
     for (name, value) in headers {
         line(&[name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"]);
+    }
+    if !headers.contains_key(http::header::AUTHORIZATION)
+        && let Some(credentials) = basic_authorization(url)
+    {
+        line(&[b"Authorization: ", credentials.as_bytes(), b"\r\n"]);
     }
     if !headers.contains_key(http::header::USER_AGENT) {
         line(&[b"User-Agent: ", defaults.user_agent.as_bytes(), b"\r\n"]);
@@ -238,6 +244,7 @@ impl ResponseReader {
             };
             bytes = &bytes[head.len..];
             if !head.is_interim() {
+                sink.on_status(head.status);
                 self.head = Some(head);
                 return self.read_body(bytes, sink);
             }

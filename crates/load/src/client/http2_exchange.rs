@@ -2,6 +2,7 @@
 
 use super::connection_stream::ConnectionStream;
 use super::http1_exchange::{DefaultHeaders, ExchangeResponse};
+use super::url_credentials::{basic_authorization, without_credentials};
 use super::{FailureKind, RequestFailure, ResponseSink};
 use bytes::Bytes;
 use h2::client::SendRequest;
@@ -63,7 +64,7 @@ pub(crate) fn build_request(
 ) -> Result<http::Request<()>, RequestFailure> {
     let mut request = http::Request::builder()
         .method(method.clone())
-        .uri(url.as_str())
+        .uri(without_credentials(url).as_str())
         .version(http::Version::HTTP_2);
     if let Some(all) = request.headers_mut() {
         all.extend(
@@ -84,6 +85,12 @@ pub(crate) fn build_request(
             defaults.user_agent.parse(),
         ) {
             all.insert(http::header::USER_AGENT, agent);
+        }
+        if let (false, Some(Ok(credentials))) = (
+            all.contains_key(http::header::AUTHORIZATION),
+            basic_authorization(url).map(|text| text.parse()),
+        ) {
+            all.insert(http::header::AUTHORIZATION, credentials);
         }
     }
     request
@@ -118,6 +125,7 @@ pub(crate) async fn send_and_receive(
     let (head, mut body) = response.await.map_err(to_retryable_failure)?.into_parts();
     let first_byte = *first.insert(Instant::now());
     let status = head.status.as_u16();
+    sink.on_status(status);
     if sink.wants_fields(status) {
         for (name, value) in &head.headers {
             sink.on_field(name.as_str(), value.as_bytes());

@@ -1,10 +1,12 @@
 //! A client with a connection pool.
 
 use super::http1_exchange::{self, DefaultHeaders, EncodedRequest, ExchangeResponse};
+use super::url_credentials::inherit_credentials;
 use super::{
     BodyDigest, ClientConnection, ClientRequest, ConnectionFreshness, Dialer, FailureKind,
     MemorySink, RequestFailure, RequestOutcome, http2_exchange,
 };
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::Semaphore;
@@ -17,6 +19,8 @@ pub struct HttpClient {
     dialer: Dialer,
     idle: Mutex<VecDeque<(Origin, ClientConnection)>>,
     free: Semaphore,
+    /// Maximum number of concurrent requests, and maximum number of idle connections.
+    connections_max: usize,
 }
 
 impl std::fmt::Debug for HttpClient {
@@ -28,14 +32,17 @@ impl std::fmt::Debug for HttpClient {
 impl HttpClient {
     /// Creates a client without connections.
     pub fn new(dialer: &Dialer) -> HttpClient {
-        let most = dialer
-            .settings()
-            .connections_max
-            .clamp(1, Semaphore::MAX_PERMITS);
+        HttpClient::with_connections_max(dialer, dialer.settings().connections_max)
+    }
+
+    /// Creates a client without connections. `connections_max` replaces the limit of the settings.
+    pub(crate) fn with_connections_max(dialer: &Dialer, connections_max: usize) -> HttpClient {
+        let connections_max = connections_max.clamp(1, Semaphore::MAX_PERMITS);
         HttpClient {
             dialer: dialer.clone(),
             idle: Mutex::default(),
-            free: Semaphore::new(most),
+            free: Semaphore::new(connections_max),
+            connections_max,
         }
     }
 
@@ -48,8 +55,13 @@ impl HttpClient {
         let failed =
             match tokio::time::timeout(limit, self.follow_redirects(request, &mut outcome)).await {
                 Ok(result) => result.err(),
-                Err(_) if outcome.first_byte.is_some() => Some(FailureKind::BodyTimeout.into()),
-                Err(_) => Some(FailureKind::Timeout.into()),
+                Err(_) => {
+                    self.remove_shared_connections(&outcome.url.origin());
+                    Some(match outcome.first_byte {
+                        Some(_) => FailureKind::BodyTimeout.into(),
+                        None => FailureKind::Timeout.into(),
+                    })
+                }
             };
         if let Some(failure) = failed {
             outcome.record_failure(failure);
@@ -66,7 +78,7 @@ impl HttpClient {
         let Ok(_free) = self.free.acquire().await else {
             unreachable!("the semaphore is never closed");
         };
-        let mut method = request.method.clone();
+        let mut request = Cow::Borrowed(request);
         loop {
             let mut sink = MemorySink {
                 max: request.keep_max,
@@ -77,9 +89,7 @@ impl HttpClient {
                 progress: request.progress.clone(),
                 ..MemorySink::default()
             };
-            let response = self
-                .send_or_retry(&method, request, outcome, &mut sink)
-                .await;
+            let response = self.send_or_retry(&request, outcome, &mut sink).await;
             let digest = sink.digest.take();
             let next = response
                 .as_ref()
@@ -103,10 +113,9 @@ impl HttpClient {
             if outcome.redirects > self.dialer.settings().redirects_max {
                 return Err(RequestFailure::new(FailureKind::Redirects, next));
             }
-            if matches!(response.status, 301..=303) && method != http::Method::HEAD {
-                method = http::Method::GET;
-            }
-            outcome.url = next;
+            outcome.url = next.clone();
+            request.to_mut().follow_redirect(response.status, next);
+            (outcome.sent, outcome.first_byte) = (None, None);
         }
     }
 
@@ -114,7 +123,6 @@ impl HttpClient {
     /// server has closed the idle connection, sends the request again on a new connection.
     async fn send_or_retry(
         &self,
-        method: &http::Method,
         request: &ClientRequest,
         outcome: &mut RequestOutcome,
         sink: &mut MemorySink,
@@ -122,25 +130,22 @@ impl HttpClient {
         let url = outcome.url.clone();
         if let Some(link) = self.take_idle(&url.origin()) {
             outcome.connection = Some(ConnectionFreshness::Reused);
-            match self
-                .send_and_receive(link, method, request, outcome, sink)
-                .await
-            {
-                Err(failure) if failure.unanswered => outcome.first_byte = None,
+            match self.send_and_receive(link, request, outcome, sink).await {
+                Err(failure) if failure.can_be_repeated(&request.method) => {
+                    outcome.first_byte = None;
+                }
                 done => return done,
             }
         }
         outcome.connection = None;
         let link = self.dialer.connect_to_host(&url).await?;
         outcome.connection = Some(ConnectionFreshness::New);
-        self.send_and_receive(link, method, request, outcome, sink)
-            .await
+        self.send_and_receive(link, request, outcome, sink).await
     }
 
     async fn send_and_receive(
         &self,
         link: ClientConnection,
-        method: &http::Method,
         request: &ClientRequest,
         outcome: &mut RequestOutcome,
         sink: &mut MemorySink,
@@ -153,22 +158,17 @@ impl HttpClient {
         let url = outcome.url.clone();
         outcome.sent = None;
         let moments = (&mut outcome.sent, &mut outcome.first_byte);
-        // A GET that follows a redirected POST carries no body.
-        let body = match *method == request.method {
-            true => request.body.clone(),
-            false => bytes::Bytes::new(),
-        };
         match link {
             ClientConnection::Http1(mut stream, counted) => {
                 let encoded = EncodedRequest {
                     bytes: &http1_exchange::encode_request(
-                        method,
+                        &request.method,
                         &url,
                         &request.headers,
-                        &body,
+                        &request.body,
                         &defaults,
                     ),
-                    head_only: *method == http::Method::HEAD,
+                    head_only: request.method == http::Method::HEAD,
                     body_max: settings.body_max,
                 };
                 let done = http1_exchange::send_and_receive(
@@ -188,16 +188,20 @@ impl HttpClient {
                 if settings.keep_alive {
                     self.give_back(url.origin(), ClientConnection::Http2(shared.clone()));
                 }
-                let head =
-                    http2_exchange::build_request(method, &url, &request.headers, &defaults)?;
+                let head = http2_exchange::build_request(
+                    &request.method,
+                    &url,
+                    &request.headers,
+                    &defaults,
+                )?;
+                let body = request.body.clone();
                 let most = settings.body_max;
                 let done = http2_exchange::send_and_receive(
                     &shared, head, body, most, sink, moments.0, moments.1,
                 )
                 .await;
                 if matches!(&done, Err(failure) if failure.fault != FailureKind::TooLong) {
-                    self.lock_idle_connections()
-                        .retain(|(to, _)| *to != url.origin());
+                    self.remove_shared_connections(&url.origin());
                 }
                 done
             }
@@ -207,14 +211,26 @@ impl HttpClient {
     /// Takes the most recently used idle connection to the origin.
     fn take_idle(&self, origin: &Origin) -> Option<ClientConnection> {
         let mut idle = self.lock_idle_connections();
-        let at = idle.iter().rposition(|(to, _)| to == origin)?;
-        idle.remove(at).map(|(_, link)| link)
+        while let Some(at) = idle.iter().rposition(|(to, _)| to == origin) {
+            let (_, link) = idle.remove(at)?;
+            if let Some(link) = link.if_still_idle() {
+                return Some(link);
+            }
+        }
+        None
+    }
+
+    /// Removes the HTTP/2 connections to the origin, so that the next request opens a new
+    /// connection. A request that timed out may be the only sign of a dead connection.
+    fn remove_shared_connections(&self, origin: &Origin) {
+        self.lock_idle_connections()
+            .retain(|(to, link)| to != origin || !matches!(link, ClientConnection::Http2(_)));
     }
 
     fn give_back(&self, origin: Origin, link: ClientConnection) {
         let mut idle = self.lock_idle_connections();
         idle.push_back((origin, link));
-        while idle.len() > self.dialer.settings().connections_max.max(1) {
+        while idle.len() > self.connections_max {
             idle.pop_front();
         }
     }
@@ -232,5 +248,9 @@ pub(crate) fn redirect_target(status: u16, from: &Url, headers: &http::HeaderMap
         return None;
     }
     let location = headers.get(http::header::LOCATION)?.to_str().ok()?;
-    from.join(location).ok()
+    let mut next = from.join(location).ok()?;
+    if next.origin() == from.origin() {
+        inherit_credentials(&mut next, from);
+    }
+    Some(next)
 }

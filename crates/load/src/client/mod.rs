@@ -21,6 +21,7 @@ mod response_head;
 mod response_sink;
 mod tls_setup;
 mod transfer_progress;
+mod url_credentials;
 
 pub use body_check::{BodyCheck, BodyDigest};
 pub use client_request::{ClientRequest, ConnectionFreshness, RequestOutcome};

@@ -13,6 +13,9 @@ pub trait ResponseSink {
     /// Returns whether [`ResponseSink::on_field`] should be called for a response of this status.
     fn wants_fields(&self, status: u16) -> bool;
 
+    /// Receives the status of the response. The body can still be incomplete or fail.
+    fn on_status(&mut self, _status: u16) {}
+
     /// Receives one header field.
     fn on_field(&mut self, name: &str, value: &[u8]);
 
@@ -54,6 +57,8 @@ pub struct MemorySink {
     pub max: usize,
     /// Hash of the received body, if requested.
     pub digest: Option<super::BodyDigest>,
+    /// The status received; 0 if no response head was received.
+    pub status: u16,
     /// The header fields received.
     pub headers: HeaderMap,
     /// The body received.
@@ -71,6 +76,10 @@ impl ResponseSink for MemorySink {
 
     fn wants_fields(&self, status: u16) -> bool {
         self.max > 0 || (300..400).contains(&status)
+    }
+
+    fn on_status(&mut self, status: u16) {
+        self.status = status;
     }
 
     fn on_field(&mut self, name: &str, value: &[u8]) {

@@ -2,6 +2,8 @@
 
 #[path = "../../tests/rate/head.rs"]
 mod head;
+mod redirects;
+mod reuse;
 
 use super::*;
 use head::head;
@@ -180,8 +182,8 @@ fn a_cut_body_is_counted() {
     let (url, _) = respond_once(response);
     let outcome = &send_all(test_settings(), &[ClientRequest::new(url)])[0];
     assert_eq!(
-        (outcome.fault, outcome.body_bytes),
-        (Some(FailureKind::Truncated), 700_000)
+        (outcome.fault, outcome.status, outcome.body_bytes),
+        (Some(FailureKind::Truncated), 200, 700_000)
     );
 }
 

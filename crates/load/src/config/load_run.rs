@@ -30,6 +30,9 @@ pub(super) fn run_and_report(
         print_out(&layers);
         return Ok(ExitCode::SUCCESS);
     }
+    if let Err(error) = net::server::raise_descriptor_limit() {
+        eprintln!("cannot raise the limit of open files: {error}");
+    }
     let targets = flags.get_many(targets).into_iter().flatten().cloned();
     let input = LoadCommandInput {
         expected: read_expectations(&layers)?,

@@ -6,7 +6,7 @@ use super::recorded_targets::read_recorded_targets;
 use super::setting_values::{InvalidChoice, parse_choice, parse_setting, parse_url};
 use super::stop_signal::stop_on_ctrl_c;
 use super::{CLIENT, CommandError, OUTPUTS, open_outputs, read_client_settings};
-use crate::client::{BodyCheck, ClientRequest, Dialer, HttpClient, Url};
+use crate::client::{BodyCheck, ClientRequest, Dialer, FailureKind, HttpClient, Url};
 use crate::rate::manifest_targets::{self, SegmentWeighting};
 use crate::rate::replay_schedule::{parse_replay_speed, schedule_replay};
 use crate::rate::vegeta_format;
@@ -377,7 +377,9 @@ async fn fetch_length(dialer: &Dialer, url: &Url) -> Result<u64, CommandError> {
         .with_range(0..1)
         .keep_body(1 << 10);
     let outcome = HttpClient::new(dialer).execute_request(&request).await;
-    if let Some(fault) = outcome.fault {
+    // A server that ignores `Range` sends the whole file, which is too long.
+    let fault = outcome.fault;
+    if let Some(fault) = fault.filter(|fault| *fault != FailureKind::TooLong) {
         let detail = outcome.detail.unwrap_or_default();
         return Err(CommandError::FetchLength(
             Box::new(url.clone()),
@@ -393,5 +395,31 @@ async fn fetch_length(dialer: &Dialer, url: &Url) -> Result<u64, CommandError> {
             url: Box::new(url.clone()),
             status: outcome.status,
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::ClientSettings;
+    use std::io::{Read, Write};
+
+    #[test]
+    fn a_server_without_ranges_is_named_as_such() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
+        std::thread::spawn(move || {
+            let (mut socket, _) = listener.accept().unwrap();
+            let _ = socket.read(&mut [0; 4096]);
+            let head = b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n";
+            let _ = socket.write_all(&[&head[..], &[0; 5000]].concat());
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let dialer = Dialer::new(ClientSettings::default()).unwrap();
+        let found = runtime.unwrap().block_on(fetch_length(&dialer, &url));
+        let is_named = matches!(found, Err(CommandError::NoRanges { status: 200, .. }));
+        assert!(is_named, "{found:?}");
     }
 }

@@ -16,6 +16,19 @@ pub fn attach_cmcd_report(report: &CmcdReport, url: &mut Url) -> Vec<(&'static s
     Vec::new()
 }
 
+/// Returns a URL without the report in its query.
+pub fn without_cmcd_report(url: &Url) -> Url {
+    let mut url = url.clone();
+    let is_report = |pair: &&str| pair.starts_with("CMCD=");
+    let pairs = || url.query().unwrap_or_default().split('&');
+    if pairs().any(|pair| is_report(&pair)) {
+        let rest: Vec<&str> = pairs().filter(|pair| !is_report(pair)).collect();
+        let rest = rest.join("&");
+        url.set_query(Some(rest.as_str()).filter(|query| !query.is_empty()));
+    }
+    url
+}
+
 /// Returns the path of `to` relative to `from`. Returns `None` if the origins differ, if the path
 /// is empty, or if the path contains bytes that a quoted string must not contain.
 pub fn relative_url(from: &Url, to: &Url) -> Option<String> {
@@ -29,6 +42,28 @@ pub fn relative_url(from: &Url, to: &Url) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_report_is_removed_from_the_url() {
+        for text in [
+            "http://o.test/m.mpd",
+            "http://o.test/m.mpd?a=b%26&c",
+            "http://o.test/?",
+        ] {
+            let plain = Url::parse(text).unwrap();
+            let mut url = plain.clone();
+            // As in `attach_cmcd_report`.
+            url.query_pairs_mut()
+                .append_pair("CMCD", "br=1,sid=\"a&b\"");
+            assert_ne!(url, plain);
+            let found = without_cmcd_report(&url);
+            assert_eq!(
+                found.as_str().trim_end_matches('?'),
+                text.trim_end_matches('?')
+            );
+            assert_eq!(without_cmcd_report(&plain), plain);
+        }
+    }
 
     #[test]
     fn only_quotable_paths_are_relative() {

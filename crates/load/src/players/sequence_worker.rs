@@ -115,6 +115,7 @@ impl SequenceWorker {
                 DocumentFormat::Manifest,
             ));
         }
+        self.skip_missing_segments();
         let longest = self
             .tracks
             .iter()
@@ -142,15 +143,36 @@ impl SequenceWorker {
         ) {
             return found;
         }
-        self.turn += 1;
-        if self.turn == self.tracks.len() {
-            (self.turn, self.segment) = (0, segment + 1);
-        }
+        self.end_turn();
         found
+    }
+
+    /// Skips the turns of segments that the playlist marks as missing (`EXT-X-GAP`).
+    fn skip_missing_segments(&mut self) {
+        while self
+            .tracks
+            .get(self.turn)
+            .is_some_and(|track| track.is_missing(self.segment))
+        {
+            self.end_turn();
+        }
+    }
+
+    /// Passes the turn to the next track.
+    fn end_turn(&mut self) {
+        self.turn += 1;
+        if self.turn >= self.tracks.len() {
+            (self.turn, self.segment) = (0, self.segment + 1);
+        }
     }
 }
 
 impl SequenceTrack {
+    fn is_missing(&self, segment: usize) -> bool {
+        let segments = self.segments.as_ref();
+        self.remaining_sources.is_empty() && segments.is_some_and(|list| list.is_gap(segment))
+    }
+
     fn next(&mut self, segment: usize) -> Option<(FetchPurpose, ResourceRange, DocumentFormat)> {
         match self.remaining_sources.front() {
             Some(SegmentListSource::Playlist(url)) => {
@@ -275,7 +297,7 @@ impl Player for SequenceWorker {
 mod tests {
     use super::super::title_ladder::AudioPreference;
     use super::*;
-    use media::manifest::read::{Url, mpd};
+    use media::manifest::read::{Url, hls, mpd};
 
     fn test_title() -> Arc<TitleLadder> {
         let template = "<SegmentTemplate timescale='1' duration='2' initialization='$RepresentationID$/i' media='$RepresentationID$/$Number$'/>";
@@ -300,14 +322,23 @@ mod tests {
         fails: impl Fn(&str) -> bool,
     ) -> Vec<String> {
         let stream = test_title();
+        let title = || ParsedDocument::TitleLadder(stream.clone());
+        play_title_steps(worker, steps, title, fails)
+    }
+
+    fn play_title_steps(
+        worker: &mut SequenceWorker,
+        steps: usize,
+        title: impl Fn() -> ParsedDocument,
+        fails: impl Fn(&str) -> bool,
+    ) -> Vec<String> {
         let mut requested = Vec::new();
         let mut now = 0;
         while requested.len() < steps {
             match worker.poll(now) {
                 PlayerAction::Fetch(fetch) => {
                     let path = fetch.resource.url.path().to_string();
-                    let document = (fetch.purpose == FetchPurpose::Manifest)
-                        .then(|| ParsedDocument::TitleLadder(stream.clone()));
+                    let document = (fetch.purpose == FetchPurpose::Manifest).then(&title);
                     let result = FetchResult {
                         ok: !fails(&path),
                         document,
@@ -336,6 +367,30 @@ mod tests {
         assert_eq!(requested[..7], round);
         assert_eq!(requested[7..], round);
         assert_eq!(worker.restart_count(), 1);
+    }
+
+    #[test]
+    fn missing_segments_are_not_requested() {
+        let gaps = "#EXT-X-GAP\n#EXTINF:2,\n0.m4s\n".repeat(9);
+        let text = format!(
+            "#EXTM3U\n#EXT-X-VERSION:8\n#EXT-X-TARGETDURATION:2\n{gaps}#EXTINF:2,\n1.m4s\n\
+             {gaps}#EXTINF:2,\n2.m4s\n{gaps}#EXT-X-ENDLIST\n"
+        );
+        let title = || match hls::parse_playlist(&manifest_url(), text.as_bytes()).unwrap() {
+            hls::ParsedPlaylist::Media(media) => ParsedDocument::Segments(media.segments.into()),
+            hls::ParsedPlaylist::Multivariant(_) => panic!(),
+        };
+        let resource = ResourceRange {
+            url: manifest_url(),
+            range: None,
+        };
+        let mut worker = SequenceWorker::new(resource, FixedLevel::Highest, Micros::MAX);
+        let requested = play_title_steps(&mut worker, 6, title, |_| false);
+        let round = ["/m.mpd", "/1.m4s", "/2.m4s"];
+        assert_eq!(
+            (&requested[..3], &requested[3..]),
+            (&round.map(String::from)[..], &round.map(String::from)[..])
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Lists all segments of a manifest as request targets.
 
 use super::{RequestKind, RequestTarget};
-use crate::client::{ClientRequest, Dialer, FailureKind, HttpClient};
+use crate::client::{BodyCheck, ClientRequest, Dialer, FailureKind, HttpClient};
 use media::manifest::read::hls::{self, ParsedPlaylist};
 use media::manifest::read::{
     MANIFEST_BYTES_MAX, ManifestRendition, ParsedManifest, ResourceRange, SegmentList,
@@ -11,6 +11,9 @@ use url::Url;
 
 /// Maximum number of manifests, playlists and indexes that are fetched.
 const FETCHES_MAX: usize = 1000;
+
+/// Maximum number of targets of a manifest.
+const TARGETS_MAX: usize = 1_000_000;
 
 /// The weights of segments. A segment with a larger weight is requested more often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -40,6 +43,11 @@ pub enum ManifestError {
     /// The manifest refers to too many playlists and indexes.
     #[error("the manifest refers to more than {FETCHES_MAX} playlists and indexes")]
     TooManyPlaylists,
+    /// The manifest lists too many segments.
+    #[error(
+        "the manifest lists more than {TARGETS_MAX} playlists and segments; use a shorter title"
+    )]
+    TooManyTargets,
     /// The manifest lists no segments.
     #[error("{0} lists no segment; use the URL of an HLS or DASH manifest")]
     NoSegments(Box<Url>),
@@ -60,6 +68,7 @@ pub async fn list_manifest_targets(
         fetches: 0,
         weigh,
         targets: Vec::new(),
+        targets_max: TARGETS_MAX,
     };
     found.collect_title_targets(url).await?;
     if found
@@ -77,15 +86,16 @@ struct SegmentLister {
     fetches: usize,
     weigh: SegmentWeighting,
     targets: Vec<RequestTarget>,
+    targets_max: usize,
 }
 
 impl SegmentLister {
     async fn collect_title_targets(&mut self, url: &Url) -> Result<(), ManifestError> {
         let (at, bytes) = self.fetch_document(url, None).await?;
-        self.targets.push(RequestTarget {
+        self.add_target(RequestTarget {
             kind: RequestKind::Manifest,
             ..RequestTarget::from_url(url.clone())
-        });
+        })?;
         let wrong = |error| ManifestError::Parse(Box::new(url.clone()), error);
         let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
         let title = if text.trim_ascii_start().starts_with(b"#EXTM3U") {
@@ -123,10 +133,10 @@ impl SegmentLister {
                     let (at, bytes) = self.fetch_document(&url, None).await?;
                     let read = hls::parse_playlist(&at, &bytes)
                         .map_err(|error| ManifestError::Parse(Box::new(url.clone()), error))?;
-                    self.targets.push(RequestTarget {
+                    self.add_target(RequestTarget {
                         kind: RequestKind::Manifest,
                         ..RequestTarget::from_url(url.clone())
-                    });
+                    })?;
                     if let ParsedPlaylist::Media(media) = read {
                         self.collect_segments(&media.segments)?;
                     }
@@ -144,8 +154,7 @@ impl SegmentLister {
             if let Some(init) = segments.init_index(n).filter(|init| !inits.contains(init)) {
                 inits.push(init);
                 if let Some(part) = segments.init_resource(init).map_err(wrong)? {
-                    self.targets
-                        .push(target_from_resource(part, RequestKind::Init, 1.0));
+                    self.add_target(target_from_resource(part, RequestKind::Init, 1.0))?;
                 }
             }
             let weight = match self.weigh {
@@ -154,12 +163,19 @@ impl SegmentLister {
             };
             match segments.segment_resource(n).map_err(wrong)? {
                 Some(part) if !segments.is_gap(n) => {
-                    self.targets
-                        .push(target_from_resource(part, RequestKind::Segment, weight));
+                    self.add_target(target_from_resource(part, RequestKind::Segment, weight))?;
                 }
                 _ => {}
             }
         }
+        Ok(())
+    }
+
+    fn add_target(&mut self, target: RequestTarget) -> Result<(), ManifestError> {
+        if self.targets.len() >= self.targets_max {
+            return Err(ManifestError::TooManyTargets);
+        }
+        self.targets.push(target);
         Ok(())
     }
 
@@ -194,10 +210,55 @@ fn target_from_resource(part: ResourceRange, kind: RequestKind, weight: f64) -> 
         weight,
         ..RequestTarget::from_url(part.url)
     };
-    if let Some(range) = part.range
-        && let Ok(value) = format!("bytes={}-{}", range.start, range.end.saturating_sub(1)).parse()
+    if let Some(range) = part.range.filter(|range| !range.is_empty())
+        && let Ok(value) = format!("bytes={}-{}", range.start, range.end - 1).parse()
     {
         target.headers.insert(http::header::RANGE, value);
+        target.check = Some(BodyCheck::check_length(&range));
     }
     target
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::ClientSettings;
+
+    fn lister(targets_max: usize) -> SegmentLister {
+        SegmentLister {
+            client: HttpClient::new(&Dialer::new(ClientSettings::default()).unwrap()),
+            fetches: 0,
+            weigh: SegmentWeighting::Even,
+            targets: Vec::new(),
+            targets_max,
+        }
+    }
+
+    fn test_segments() -> SegmentList {
+        let text = "#EXTM3U\n#EXT-X-VERSION:4\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n\
+            #EXT-X-BYTERANGE:100@50\nfilm.ts\n#EXTINF:2,\nnext.ts\n#EXT-X-ENDLIST\n";
+        let url = Url::parse("http://o.test/m.m3u8").unwrap();
+        match hls::parse_playlist(&url, text.as_bytes()).unwrap() {
+            ParsedPlaylist::Media(media) => media.segments,
+            ParsedPlaylist::Multivariant(_) => panic!("{text}"),
+        }
+    }
+
+    #[test]
+    fn the_length_of_byte_ranges_is_checked() {
+        let mut lister = lister(2);
+        lister.collect_segments(&test_segments()).unwrap();
+        let [range, whole] = &lister.targets[..] else {
+            panic!()
+        };
+        assert_eq!(range.headers["range"], "bytes=50-149");
+        assert_eq!(range.check, Some(BodyCheck::check_length(&(50..150))));
+        assert_eq!((whole.headers.len(), whole.check), (0, None));
+    }
+
+    #[test]
+    fn manifests_with_too_many_segments_are_refused() {
+        let refused = lister(1).collect_segments(&test_segments());
+        assert!(matches!(refused, Err(ManifestError::TooManyTargets)));
+    }
 }

@@ -6,10 +6,10 @@
 //! earlier, and [`replay_schedule`] schedules them again. Each generator thread (`thread_main`,
 //! `rate_thread`) follows the schedule (`open_loop_schedule`, `monotonic_timer`). The thread passes
 //! each request to a slot (`request_slot`, `slot_runner`), which sends one request at a time. A
-//! thread counts results in `thread_stats`, and reports them every second (`thread_supervisor`) to
+//! thread counts results in `thread_stats`, and reports them every second (`thread_housekeeping`) to
 //! the `collector`. The `collector` builds a `RunResult`. In a closed loop (`RateProfile::Max`),
-//! each slot sends its next request after the previous response. `closed_loop_pause` is used only
-//! in a closed loop.
+//! each slot sends its next request after the previous response. `wakeup_batching` is used only in a
+//! closed loop.
 
 pub mod arrival_times;
 mod collector;

@@ -4,7 +4,6 @@ use super::arrival_times::ArrivalTimes;
 use super::monotonic_timer::MonotonicTimer;
 use super::rate_thread::RateThread;
 use super::scheduled_request::ScheduledRequest;
-use super::shared_run::share_of_thread;
 use super::slot_runner::SlotRunner;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -14,16 +13,13 @@ use std::time::{Duration, Instant};
 const BATCH: u32 = 64;
 
 /// Dispatches every request of a thread when it is due.
-pub(super) async fn follow_schedule(thread: Rc<RateThread>) -> std::io::Result<()> {
+pub(super) async fn follow_schedule(
+    thread: Rc<RateThread>,
+    timer: MonotonicTimer,
+) -> std::io::Result<()> {
     let plan = thread.common.plan.clone();
-    let timer = MonotonicTimer::new()?;
     let steps = plan.profile.measured_steps();
-    let streams = if thread.is_http2() {
-        plan.streams.max(1)
-    } else {
-        1
-    };
-    let most = share_of_thread(plan.connections_max, plan.threads, thread.number).max(1) * streams;
+    let slots_max = thread.slots_max();
     let arrivals = ArrivalTimes::new(&plan.profile, plan.spacing, plan.seed);
     let mine = arrivals
         .enumerate()
@@ -49,7 +45,7 @@ pub(super) async fn follow_schedule(thread: Rc<RateThread>) -> std::io::Result<(
             step: step as u32,
             late: false,
         };
-        dispatch_request(&thread, job, most);
+        dispatch_request(&thread, job, slots_max);
         batch += 1;
         if batch >= BATCH {
             tokio::task::yield_now().await;

@@ -69,8 +69,8 @@ pub enum ProfileError {
     #[error("invalid rate; {GRAMMAR}")]
     Syntax,
     /// A rate is negative or above the maximum.
-    #[error("rate too high; use at most {RATE_MAX} requests per second")]
-    RateTooHigh,
+    #[error("rate out of range; use 0 to {RATE_MAX} requests per second")]
+    RateOutOfRange,
     /// The interval between steps, or the period of a sine, is not a duration.
     #[error("invalid duration: {0}")]
     Duration(String),
@@ -283,7 +283,7 @@ fn parse_rate(text: &str) -> Result<f64, ProfileError> {
         / scale;
     match (0.0..=RATE_MAX).contains(&value) {
         true => Ok(value),
-        false => Err(ProfileError::RateTooHigh),
+        false => Err(ProfileError::RateOutOfRange),
     }
 }
 

@@ -98,8 +98,21 @@ impl RateThread {
 
     /// Returns the client that follows redirects.
     pub(super) fn redirect_client(&self) -> &HttpClient {
-        self.client
-            .get_or_init(|| HttpClient::new(&self.common.plan.dialer))
+        self.client.get_or_init(|| {
+            // Each slot may follow a redirect at the same time as the others.
+            let slots_max = self.slots_max();
+            HttpClient::with_connections_max(&self.common.plan.dialer, slots_max)
+        })
+    }
+
+    /// Returns the maximum number of concurrent requests of this thread.
+    pub(super) fn slots_max(&self) -> usize {
+        let plan = &self.common.plan;
+        let streams = match self.is_http2() {
+            true => plan.streams.max(1),
+            false => 1,
+        };
+        share_of_thread(plan.connections_max, plan.threads, self.number).max(1) * streams
     }
 
     /// Calls `update` with the statistics of this thread.

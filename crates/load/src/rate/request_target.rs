@@ -2,11 +2,12 @@
 
 use super::RequestKind;
 use super::url_groups::UrlGroups;
-use crate::client::{BodyCheck, RequestFailure, http1_exchange, http2_exchange};
+use crate::client::{BodyCheck, ClientRequest, RequestFailure, http1_exchange, http2_exchange};
 use crate::random::Random;
 use crate::result::RequestRecord;
 use bytes::Bytes;
 use http::{HeaderMap, Method};
+use std::ops::Range;
 use url::Url;
 
 /// Byte ranges at random positions of a file.
@@ -58,6 +59,20 @@ impl RequestTarget {
             ranges: None,
             recorded_at_s: None,
             viewer: None,
+        }
+    }
+
+    /// Returns the request for the general HTTP client, without checks of the response.
+    pub(super) fn to_client_request(&self, range: Option<Range<u64>>) -> ClientRequest {
+        let request = ClientRequest {
+            method: self.method.clone(),
+            headers: self.headers.clone(),
+            body: self.body.clone(),
+            ..ClientRequest::new(self.url.clone())
+        };
+        match range {
+            Some(range) => request.with_range(range),
+            None => request,
         }
     }
 }

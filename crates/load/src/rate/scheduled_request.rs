@@ -1,5 +1,6 @@
 //! A scheduled request, and the timing of its exchange.
 
+use crate::client::MemorySink;
 use std::time::Instant;
 
 /// A request that is due.
@@ -23,4 +24,14 @@ pub(super) struct ExchangeTiming {
     pub(super) sent: Option<Instant>,
     pub(super) first: Option<Instant>,
     pub(super) end: Instant,
+}
+
+impl ExchangeTiming {
+    /// Adds the received part of a response that failed or timed out.
+    pub(super) fn add_incomplete_response(&mut self, sink: &MemorySink) {
+        self.bytes = self.bytes.max(sink.count);
+        if self.status == 0 {
+            self.status = sink.status;
+        }
+    }
 }

@@ -7,10 +7,11 @@ use super::request_target::PreparedTarget;
 use super::scheduled_request::{ExchangeTiming, ScheduledRequest};
 use crate::client::{
     BodyCheck, BodyDigest, ClientConnection, ClientRequest, FailureKind, HttpClient, MemorySink,
-    RequestFailure, Url, http1_exchange, http2_exchange, redirect_target,
+    RequestFailure, http1_exchange, http2_exchange, redirect_target,
 };
 use std::future::poll_fn;
 use std::io::Write as _;
+use std::ops::Range;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
@@ -30,6 +31,8 @@ pub(super) struct SlotRunner {
     links: Vec<Option<ClientConnection>>,
     /// The encoded request, if the request is for a random range.
     buffer: Vec<u8>,
+    /// The HTTP/2 connection of the request in flight.
+    shared_in_use: Option<http2_exchange::Http2Connection>,
 }
 
 impl SlotRunner {
@@ -42,6 +45,7 @@ impl SlotRunner {
             id,
             links,
             buffer: Vec::new(),
+            shared_in_use: None,
         }
     }
 
@@ -90,8 +94,9 @@ impl SlotRunner {
             first: None,
             end: started,
         };
+        let mut sink = MemorySink::default();
         let result = {
-            let mut work = pin!(self.send_and_receive(scheduled, prepared, &mut done));
+            let mut work = pin!(self.send_and_receive(scheduled, prepared, &mut sink, &mut done));
             poll_fn(|cx| {
                 if slot.is_expired.get() {
                     return Poll::Ready(None);
@@ -104,6 +109,14 @@ impl SlotRunner {
         thread.count_request_end();
         slot.deadline.set(None);
         slot.is_expired.set(false);
+        if result.is_none()
+            && let Some(shared) = self.shared_in_use.take()
+        {
+            // A request that timed out may be the only sign of a dead connection.
+            thread
+                .remove_failed_connection(self.id, prepared.origin, &shared)
+                .await;
+        }
         let result = match result {
             Some(result) => result,
             None if thread.is_over() => {
@@ -115,6 +128,7 @@ impl SlotRunner {
         };
         if result.is_err() {
             done.end = Instant::now();
+            done.add_incomplete_response(&sink);
         }
         let failure = result.as_ref().err();
         thread.with_stats(|stats| stats.count_request(scheduled, prepared, &done, failure));
@@ -129,19 +143,27 @@ impl SlotRunner {
         &mut self,
         scheduled: &ScheduledRequest,
         prepared: &PreparedTarget,
+        sink: &mut MemorySink,
         done: &mut ExchangeTiming,
     ) -> Result<(), RequestFailure> {
-        let check = self.encode_range_request(scheduled, prepared);
-        let mut sink = MemorySink::default();
+        let range = prepared.target.ranges.map(|ranges| {
+            let (first, last) = self.thread.targets.random_range(scheduled.n, ranges);
+            first..last + 1
+        });
+        self.encode_range_request(prepared, range.as_ref());
+        let check = match &range {
+            Some(range) => Some(BodyCheck::check_length(range)),
+            None => prepared.target.check,
+        };
         if check.is_some_and(|check| check.sha256.is_some()) {
             sink.digest = Some(BodyDigest::default());
         }
         let response = match self.thread.is_http2() {
             true => {
-                self.exchange_http2(scheduled, prepared, &mut sink, done)
+                self.exchange_http2(prepared, range.as_ref(), sink, done)
                     .await?
             }
-            false => self.exchange_http1(prepared, &mut sink, done).await?,
+            false => self.exchange_http1(prepared, sink, done).await?,
         };
         done.status = response.status;
         done.bytes = response.body_bytes;
@@ -151,41 +173,28 @@ impl SlotRunner {
                 redirect_target(response.status, &prepared.target.url, &sink.headers)
             && self.thread.redirects_max > 0
         {
-            return follow_redirect(
-                self.thread.redirect_client(),
-                prepared,
-                response.status,
-                next,
-                done,
-            )
-            .await;
+            let mut request = prepared.target.to_client_request(range);
+            request.check = check;
+            request.follow_redirect(response.status, next);
+            return send_redirected(self.thread.redirect_client(), &request, done).await;
         }
         if let Some(check) = check.filter(|_| (200..300).contains(&response.status)) {
-            check.check_body(response.body_bytes, sink.digest)?;
+            check.check_body(response.body_bytes, sink.digest.take())?;
         }
         Ok(())
     }
 
-    /// Encodes the request if it is for a random range. Returns the expected length and hash of the
-    /// response body.
-    fn encode_range_request(
-        &mut self,
-        scheduled: &ScheduledRequest,
-        prepared: &PreparedTarget,
-    ) -> Option<BodyCheck> {
+    /// Encodes the request if it is for a random range.
+    fn encode_range_request(&mut self, prepared: &PreparedTarget, range: Option<&Range<u64>>) {
         self.buffer.clear();
-        let Some(ranges) = prepared.target.ranges else {
-            return prepared.target.check;
+        let Some(range) = range else {
+            return;
         };
-        let (first, last) = self.thread.targets.random_range(scheduled.n, ranges);
         self.buffer.extend_from_slice(&prepared.bytes);
+        let (first, last) = (range.start, range.end - 1);
         // Writing to a vector does not fail.
         let _ = write!(self.buffer, "Range: bytes={first}-{last}\r\n\r\n");
         self.buffer.extend_from_slice(&prepared.target.body);
-        Some(BodyCheck {
-            length: Some(last - first + 1),
-            sha256: None,
-        })
     }
 
     async fn exchange_http1(
@@ -204,7 +213,9 @@ impl SlotRunner {
             head_only: prepared.target.method == http::Method::HEAD,
             body_max: thread.body_max,
         };
-        let mut idle = self.links[prepared.origin].take();
+        let mut idle = self.links[prepared.origin]
+            .take()
+            .and_then(ClientConnection::if_still_idle);
         // On an open connection, the request is sent at once. Therefore, the time of sending is the
         // time at which the slot started the request. Until the request ends, `done.end` contains
         // this start time.
@@ -229,7 +240,7 @@ impl SlotRunner {
                 }
                 // The server has closed the idle connection. The loop sends the request again on a
                 // new connection, and records the times of the new attempt.
-                Err(failure) if failure.unanswered && !fresh => {
+                Err(failure) if failure.can_be_repeated(&prepared.target.method) && !fresh => {
                     (done.sent, done.first) = (None, None)
                 }
                 Err(failure) => return Err(failure),
@@ -239,39 +250,42 @@ impl SlotRunner {
 
     async fn exchange_http2(
         &mut self,
-        scheduled: &ScheduledRequest,
         prepared: &PreparedTarget,
+        range: Option<&Range<u64>>,
         sink: &mut MemorySink,
         done: &mut ExchangeTiming,
     ) -> Result<http1_exchange::ExchangeResponse, RequestFailure> {
         let thread = self.thread.clone();
         let mut head = prepared.head.clone();
-        if let Some(ranges) = prepared.target.ranges {
-            let (first, last) = thread.targets.random_range(scheduled.n, ranges);
-            if let Ok(value) = format!("bytes={first}-{last}").parse() {
-                head.headers_mut().insert(http::header::RANGE, value);
-            }
+        if let Some(range) = range
+            && let Ok(value) = format!("bytes={}-{}", range.start, range.end - 1).parse()
+        {
+            head.headers_mut().insert(http::header::RANGE, value);
         }
         let body = prepared.target.body.clone();
         for attempt in 1.. {
             let shared = thread.shared_connection(self.id, prepared.origin).await?;
+            self.shared_in_use = Some(shared.clone());
             let (sent, first) = (&mut done.sent, &mut done.first);
             let (head, body) = (head.clone(), body.clone());
             let body_max = thread.body_max;
             let result =
                 http2_exchange::send_and_receive(&shared, head, body, body_max, sink, sent, first);
-            match result.await {
+            let result = result.await;
+            self.shared_in_use = None;
+            match result {
                 Ok(response) => return Ok(response),
                 Err(failure) => {
                     thread
                         .remove_failed_connection(self.id, prepared.origin, &shared)
                         .await;
-                    if !failure.is_refused_by_goaway() || attempt == HTTP2_ATTEMPTS {
+                    // The server is closing the connection and has not processed the request, or
+                    // the connection was closed before the request was sent. The loop sends the
+                    // request again on another connection, and records the times of the new attempt.
+                    let unsent = failure.unanswered && done.sent.is_none();
+                    if !(failure.is_refused_by_goaway() || unsent) || attempt == HTTP2_ATTEMPTS {
                         return Err(failure);
                     }
-                    // The server is closing the connection, and has not processed the request. The
-                    // loop sends the request again on another connection, and records the times of
-                    // the new attempt.
                     (done.sent, done.first) = (None, None);
                 }
             }
@@ -280,26 +294,14 @@ impl SlotRunner {
     }
 }
 
-/// Follows a redirect with the general HTTP client, because redirects are rare and need not be
-/// fast.
-async fn follow_redirect(
+/// Sends a redirected request with the general HTTP client, because redirects are rare and need not
+/// be fast.
+async fn send_redirected(
     client: &HttpClient,
-    prepared: &PreparedTarget,
-    status: u16,
-    next: Url,
+    request: &ClientRequest,
     done: &mut ExchangeTiming,
 ) -> Result<(), RequestFailure> {
-    let target = &prepared.target;
-    let mut request = ClientRequest {
-        headers: target.headers.clone(),
-        check: target.check,
-        ..ClientRequest::new(next)
-    };
-    if matches!(status, 307 | 308) || target.method == http::Method::HEAD {
-        request.method = target.method.clone();
-        request.body = target.body.clone();
-    }
-    let outcome = client.execute_request(&request).await;
+    let outcome = client.execute_request(request).await;
     done.status = outcome.status;
     done.bytes += outcome.body_bytes;
     done.end = outcome.last_byte;

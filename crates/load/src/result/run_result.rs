@@ -104,7 +104,8 @@ pub struct RunResult {
     pub program_version: String,
     /// Start of the run, as Unix time in milliseconds.
     pub started_unix_ms: u64,
-    /// Duration of the run until the last response, in seconds.
+    /// Duration of the run until the last response, in seconds. Of merged results, the time in which
+    /// at least one of the runs was in progress.
     pub wall_s: f64,
     /// CPU time of the generator, in seconds.
     pub cpu_s: f64,
@@ -207,14 +208,17 @@ impl RunResult {
 
     /// Merges the results of several generators, or of repetitions of one plan.
     pub fn merge_runs(runs: Vec<RunResult>) -> RunResult {
+        let wall_s = covered_seconds(&runs);
         let mut runs = runs.into_iter();
         let mut merged = runs.next().unwrap_or_default();
         runs.for_each(|run| merged.merge(&run));
+        merged.wall_s = wall_s;
         merged
     }
 
-    /// Adds the result of another generator, or of another repetition of the same plan.
-    pub fn merge(&mut self, other: &RunResult) {
+    /// Adds the result of another generator, or of another repetition of the same plan. Does not
+    /// change the duration.
+    fn merge(&mut self, other: &RunResult) {
         self.add_targets(other.targets.iter().map(String::as_str));
         let known = |start: u64| if start == 0 { u64::MAX } else { start };
         let first = known(self.started_unix_ms).min(known(other.started_unix_ms));
@@ -234,7 +238,6 @@ impl RunResult {
             }
         }
         self.add_seconds(&other.seconds);
-        self.wall_s = self.wall_s.max(other.wall_s);
         self.cpu_s += other.cpu_s;
         self.generators += other.generators;
         self.unsent += other.unsent;
@@ -284,6 +287,25 @@ impl RunResult {
     }
 }
 
+/// Returns the time in which at least one of the runs was in progress, in seconds. Generators run at
+/// the same time, and repetitions one after another. Runs without a start time are assumed to have
+/// run at the same time as the others.
+fn covered_seconds(runs: &[RunResult]) -> f64 {
+    let of_unknown_start = runs.iter().filter(|run| run.started_unix_ms == 0);
+    let unknown_s = of_unknown_start.map(|run| run.wall_s).fold(0.0, f64::max);
+    let mut known: Vec<&RunResult> = runs.iter().filter(|run| run.started_unix_ms > 0).collect();
+    known.sort_by_key(|run| run.started_unix_ms);
+    let first_ms = known.first().map_or(0, |run| run.started_unix_ms);
+    let (mut covered_s, mut end_s) = (0.0, 0.0_f64);
+    for run in known {
+        let start_s = (run.started_unix_ms - first_ms) as f64 / 1e3;
+        let overlap_s = (end_s - start_s).max(0.0);
+        covered_s += (run.wall_s - overlap_s).max(0.0);
+        end_s = end_s.max(start_s + run.wall_s);
+    }
+    unknown_s.max(covered_s)
+}
+
 /// Returns a target, such as `manifest:http://host/`, with its password replaced by `***`.
 fn without_password(target: &str) -> String {
     let at = target.find("http").unwrap_or(0);
@@ -301,6 +323,26 @@ fn without_password(target: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn repetitions_last_as_long_as_their_sum_and_generators_do_not() {
+        let run = |start_s: u64, wall_s: f64| RunResult {
+            started_unix_ms: start_s * 1000,
+            wall_s,
+            ..RunResult::default()
+        };
+        for (runs, expected) in [
+            (vec![run(100, 10.0), run(130, 10.0), run(115, 10.0)], 30.0),
+            (vec![run(100, 10.0), run(100, 12.0)], 12.0),
+            (vec![run(100, 10.0), run(105, 10.0), run(120, 5.0)], 20.0),
+            (vec![run(100, 10.0), run(101, 2.0)], 10.0),
+            (vec![run(0, 10.0), run(0, 12.0)], 12.0),
+            (vec![run(100, 10.25)], 10.25),
+            (vec![], 0.0),
+        ] {
+            assert_eq!(RunResult::merge_runs(runs).wall_s, expected);
+        }
+    }
 
     #[test]
     fn targets_are_bounded_and_contain_no_password() {

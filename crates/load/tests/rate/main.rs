@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod head;
+mod http2;
 mod nginx;
+mod redirects;
 #[path = "../../../../tests/support/nginx.rs"]
 mod server;
 mod support;

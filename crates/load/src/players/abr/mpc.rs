@@ -2,12 +2,16 @@
 //! the next five segments. For this search, the predicted throughput is divided by 1 plus the worst
 //! recent relative error of a prediction.
 
-use super::{AbrRule, LevelDecision, PlayerView};
+use super::{AbrRule, LevelDecision, PlayerView, sustainable_level};
+use std::ops::Range;
 
 /// Number of segments planned ahead.
 const HORIZON: usize = 5;
 /// Number of recent prediction errors that the rule considers.
 const RECENT: usize = 5;
+/// Maximum number of levels that the search considers. The number of sequences grows with the power
+/// `HORIZON` of the number of levels, and the server determines the number of levels.
+const LEVELS_MAX: usize = 12;
 /// Cost of one second of stall, in kilobits per second. This is the weight of the paper's
 /// "balanced" preference.
 const STALL_KBPS: f64 = 3000.0;
@@ -38,6 +42,7 @@ impl AbrRule for RobustMpc {
         let mut search = MpcSearch {
             view,
             bps,
+            levels: considered_levels(view, bps),
             found: (f64::NEG_INFINITY, 0),
         };
         let horizon = HORIZON.min(view.left.max(1));
@@ -62,9 +67,19 @@ impl AbrRule for RobustMpc {
     }
 }
 
+/// Returns the levels that the search considers: all levels, or the [`LEVELS_MAX`] levels around the
+/// sustainable level.
+fn considered_levels(view: &PlayerView<'_>, bps: f64) -> Range<usize> {
+    let count = view.bitrates.len().min(LEVELS_MAX);
+    let first = sustainable_level(view, bps, 0.0).saturating_sub(count / 2);
+    let first = first.min(view.bitrates.len() - count);
+    first..first + count
+}
+
 struct MpcSearch<'a> {
     view: &'a PlayerView<'a>,
     bps: f64,
+    levels: Range<usize>,
     /// The best sum so far, and the first level of its sequence.
     found: (f64, usize),
 }
@@ -80,8 +95,8 @@ impl MpcSearch<'_> {
         sum: f64,
         first: Option<usize>,
     ) {
-        let top_kbps = self.view.bitrates[self.view.bitrates.len() - 1] / 1000.0;
-        for level in (0..self.view.bitrates.len()).rev() {
+        let top_kbps = self.view.bitrates[self.levels.end - 1] / 1000.0;
+        for level in self.levels.clone().rev() {
             let bitrate = self.view.bitrates[level];
             let took_s = bitrate * self.view.segment_s / self.bps;
             let stalled_s = (took_s - buffer_s).max(0.0);
@@ -143,10 +158,38 @@ mod tests {
                 last: Some(last),
                 estimate: Some(NetworkEstimate { throughput_bps: bps, latency_s: 0.0, harmonic_bps: bps }),
             };
-            let mut search = MpcSearch { view: &view, bps, found: (f64::NEG_INFINITY, 0) };
+            let mut search = MpcSearch { view: &view, bps, levels: 0..4, found: (f64::NEG_INFINITY, 0) };
             search.search_levels(HORIZON, buffer_s, view.last, 0.0, None);
             prop_assert!((search.found.0 - by_definition(&view, bps)).abs() < 1e-6);
             prop_assert_eq!(RobustMpc::default().choose_level(&view).level, search.found.1);
+        }
+    }
+
+    #[test]
+    fn many_levels_are_searched_near_the_sustainable_level() {
+        let bitrates: Vec<f64> = (1..=1000).map(|n| f64::from(n) * 1e4).collect();
+        let bps = 5e6;
+        let view = PlayerView {
+            now_s: 0.0,
+            bitrates: &bitrates,
+            buffer_s: 0.0,
+            buffer_max_s: 20.0,
+            segment_s: 4.0,
+            chosen: 3,
+            left: 50,
+            last: Some(499),
+            estimate: Some(NetworkEstimate {
+                throughput_bps: bps,
+                latency_s: 0.0,
+                harmonic_bps: bps,
+            }),
+        };
+        let levels = considered_levels(&view, bps);
+        assert_eq!((levels.len(), levels.contains(&499)), (LEVELS_MAX, true));
+        assert!(levels.contains(&RobustMpc::default().choose_level(&view).level));
+        for extreme_bps in [1.0, 1e12] {
+            let levels = considered_levels(&view, extreme_bps);
+            assert!(levels.len() == LEVELS_MAX && levels.end <= bitrates.len());
         }
     }
 

@@ -237,3 +237,66 @@ fn add_trace_point(traces: &mut Vec<PlaybackTrace>, place: u64, point: (u64, f32
         }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::{ClientSettings, Dialer, Url};
+    use crate::players::abr::FixedLevel;
+    use crate::players::drive::PlayerKind;
+    use crate::players::population::{AbrSetting, Population, ViewerArrivals, WatchTime};
+    use crate::result::{RecordWriter, read_records};
+
+    /// Returns the plan of two workers on two threads. No server listens at their URL, so each worker
+    /// sends one request per second.
+    fn failing_plan() -> ViewerRunPlan {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let duration = Duration::from_secs(2);
+        let micros = duration.as_micros() as u64;
+        ViewerRunPlan {
+            population: Population {
+                seed: 1,
+                titles: vec![Url::parse(&url).unwrap()],
+                zipf: 1.0,
+                watch: WatchTime::All,
+                seeks_per_hour: 0.0,
+                patience_s: None,
+                devices: Vec::new(),
+                rule: AbrSetting::Fixed(FixedLevel::Lowest),
+            },
+            arrivals: ViewerArrivals::parse_arrivals("2", 0, micros).unwrap(),
+            offered: "2".into(),
+            mode: PlayerKind::Sequence,
+            settings: Arc::default(),
+            audio_preference: Default::default(),
+            text_preference: Default::default(),
+            duration,
+            dialer: Dialer::new(ClientSettings::default()).unwrap(),
+            threads: 2,
+        }
+    }
+
+    #[test]
+    fn each_second_and_each_record_has_its_own_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("records.zst");
+        let outputs = RunOutputs {
+            hdr: None,
+            records: Some(RecordWriter::create(&path).unwrap()),
+        };
+        let stop = AtomicBool::new(false);
+        let plan = Arc::new(failing_plan());
+        let (run, _) = run_viewer_plan(plan, &stop, outputs, |_| {}).unwrap();
+        let seconds: Vec<u64> = run.seconds.iter().map(|second| second.second).collect();
+        let expected: Vec<u64> = (0..seconds.len() as u64).collect();
+        assert_eq!(seconds, expected);
+        let mut numbers = Vec::new();
+        read_records(&path, |record| numbers.push(record.n)).unwrap();
+        assert!(numbers.len() >= 2, "{numbers:?}");
+        numbers.sort_unstable();
+        let count = numbers.len();
+        numbers.dedup();
+        assert_eq!(numbers.len(), count, "{numbers:?}");
+    }
+}

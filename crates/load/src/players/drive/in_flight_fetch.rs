@@ -2,7 +2,7 @@
 
 use super::super::cmcd::attach_cmcd_report;
 use super::super::player_interface::{DocumentFormat, FetchPurpose, MediaFetch};
-use crate::client::{ClientRequest, HttpClient, RequestOutcome, TransferProgress, Url};
+use crate::client::{BodyCheck, ClientRequest, HttpClient, RequestOutcome, TransferProgress, Url};
 use media::manifest::read::MANIFEST_BYTES_MAX;
 use std::future::Future;
 use std::pin::Pin;
@@ -34,6 +34,9 @@ pub(super) fn start_fetch(client: &Rc<HttpClient>, fetch: MediaFetch) -> InFligh
         request.add_header(name, &text);
     }
     if let Some(range) = fetch.resource.range {
+        // A document may be shorter than its range, which can end after the end of the file.
+        let is_checked = !fetch.purpose.is_document() && !range.is_empty();
+        request.check = is_checked.then(|| BodyCheck::check_length(&range));
         request = request.with_range(range);
     }
     if fetch.purpose.is_document() {
@@ -49,5 +52,59 @@ pub(super) fn start_fetch(client: &Rc<HttpClient>, fetch: MediaFetch) -> InFligh
         progress,
         format: fetch.format,
         result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::{ClientSettings, Dialer, FailureKind};
+    use media::manifest::read::ResourceRange;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_server_that_ignores_the_range_of_a_segment_fails() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
+        std::thread::spawn(move || {
+            for socket in listener.incoming() {
+                let mut socket = socket.unwrap();
+                let _ = socket.read(&mut [0; 4096]);
+                let _ = socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nall");
+            }
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        for (purpose, range, fault) in [
+            (
+                FetchPurpose::Video,
+                Some(0..2),
+                Some(FailureKind::WrongLength),
+            ),
+            (FetchPurpose::Range, Some(0..3), None),
+            (FetchPurpose::Video, None, None),
+            (FetchPurpose::Index, Some(0..100), None),
+        ] {
+            let fetch = MediaFetch {
+                id: 1,
+                purpose,
+                resource: ResourceRange {
+                    url: url.clone(),
+                    range,
+                },
+                format: DocumentFormat::Discard,
+                cmcd: None,
+            };
+            let outcome = runtime.block_on(async {
+                let dialer = Dialer::new(ClientSettings::default()).unwrap();
+                start_fetch(&Rc::new(HttpClient::new(&dialer)), fetch)
+                    .result
+                    .await
+            });
+            assert_eq!((outcome.status, outcome.fault), (200, fault), "{outcome:?}");
+        }
     }
 }

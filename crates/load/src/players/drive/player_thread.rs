@@ -5,7 +5,7 @@ use super::super::viewer::{PlayerSnapshot, SessionEnd};
 use super::thread_stats::{ViewerThreadReport, ViewerThreadStats};
 use super::viewer_session::ViewerSession;
 use super::{DocumentCache, ViewerRunPlan};
-use crate::generator_threads::GeneratorError;
+use crate::generator_threads::{GeneratorError, StartBarrier};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -104,16 +104,22 @@ pub(super) fn run_thread(
     number: usize,
     out: &Sender<Box<ViewerThreadReport>>,
 ) -> Result<(), GeneratorError> {
+    let mut barrier = StartBarrier::new(&common.ready, &common.stop);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let runtime = runtime.map_err(GeneratorError::StartRuntime)?;
-    common.ready.wait();
+    barrier.wait_for_all();
     let start = *common.start.get_or_init(Instant::now);
     let thread = Rc::new(PlayerThread {
         common: common.clone(),
         start,
-        stats: RefCell::new(ViewerThreadStats::new(start, common.keep_records)),
+        stats: RefCell::new(ViewerThreadStats::new(
+            start,
+            common.keep_records,
+            number,
+            common.plan.threads,
+        )),
         over: Cell::new(false),
         wake: Notify::new(),
     });
@@ -130,7 +136,7 @@ pub(super) fn run_thread(
             snapshot,
         ));
     }
-    local.block_on(
+    let reported = local.block_on(
         &runtime,
         report_seconds(thread.clone(), snapshots, out.clone()),
     );
@@ -141,8 +147,7 @@ pub(super) fn run_thread(
             .await
             .ok()
     });
-    let second = thread.now() / 1_000_000 + 1;
-    let _ = out.send(thread.with_stats(|stats| stats.take_report(second)));
+    let _ = out.send(thread.with_stats(|stats| stats.take_report(reported + 1)));
     Ok(())
 }
 
@@ -174,12 +179,13 @@ async fn run_successive_viewers(
     }
 }
 
-/// Sends a report every second, and wakes all waiting tasks at the end of the run.
+/// Sends a report every second, and wakes all waiting tasks at the end of the run. Returns the
+/// number of reported seconds.
 async fn report_seconds(
     thread: Rc<PlayerThread>,
     snapshots: Vec<(u64, Rc<Cell<Option<PlayerSnapshot>>>)>,
     out: Sender<Box<ViewerThreadReport>>,
-) {
+) -> u64 {
     let end = thread.instant_at(Micros::MAX);
     let mut reported = 0;
     while Instant::now() < end && !thread.common.stop.load(Ordering::Relaxed) {
@@ -203,6 +209,7 @@ async fn report_seconds(
     }
     thread.over.set(true);
     thread.wake.notify_waiters();
+    reported
 }
 
 /// Returns a snapshot that is updated to the current time.

@@ -15,6 +15,12 @@ pub const LATE_P99_MAX_MS: f64 = 50.0;
 /// Maximum number of viewers whose individual bitrates, stall ratios and scores are stored.
 const VIEWER_FIGURES_MAX: usize = 200_000;
 
+/// Maximum number of different errors of documents, including [`UNREADABLE_OTHER`].
+const UNREADABLE_MAX: usize = 64;
+
+/// The name under which further errors of documents are counted.
+const UNREADABLE_OTHER: &str = "other";
+
 /// The population at one moment of the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct PopulationSample {
@@ -137,6 +143,15 @@ impl PopulationStats {
         }
     }
 
+    /// Adds documents that could not be parsed. A server can cause any number of different errors,
+    /// so errors beyond the limit are counted together.
+    pub(super) fn add_unreadable(&mut self, error: &str, count: u64) {
+        let known = &self.unreadable;
+        let room = known.contains_key(error) || known.len() + 1 < UNREADABLE_MAX;
+        let error = if room { error } else { UNREADABLE_OTHER };
+        *self.unreadable.entry(error.to_owned()).or_default() += count;
+    }
+
     /// Adds the statistics of another thread or run.
     pub fn merge(&mut self, other: &PopulationStats) {
         self.viewers += other.viewers;
@@ -162,8 +177,8 @@ impl PopulationStats {
                     .take(VIEWER_FIGURES_MAX.saturating_sub(mine.len())),
             );
         }
-        for (what, count) in &other.unreadable {
-            *self.unreadable.entry(what.clone()).or_default() += count;
+        for (error, count) in &other.unreadable {
+            self.add_unreadable(error, *count);
         }
         for note in &other.notes {
             if !self.notes.contains(note) {
@@ -249,5 +264,24 @@ impl PlayerRecord {
     /// Shortens and escapes untrusted text, so that the text is safe to print.
     pub(super) fn bounded_text(text: &str) -> String {
         BoundedText::from(text).as_str().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_documents_beyond_the_limit_are_counted_together() {
+        let mut stats = PopulationStats::default();
+        for number in 0..1000 {
+            stats.add_unreadable(&format!("error {number}"), 1);
+        }
+        let mut merged = stats.clone();
+        merged.merge(&stats);
+        for (stats, count) in [(stats, 1000), (merged, 2000)] {
+            assert_eq!(stats.unreadable.len(), UNREADABLE_MAX);
+            assert_eq!(stats.unreadable.values().sum::<u64>(), count);
+        }
     }
 }

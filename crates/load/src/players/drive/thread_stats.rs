@@ -28,16 +28,25 @@ pub(super) struct ViewerThreadStats {
     report: Box<ViewerThreadReport>,
     start: Instant,
     keep_records: bool,
+    /// Number of the next record in the run. Each thread uses every nth number, where n is the
+    /// number of threads.
     number: u64,
+    threads: u64,
 }
 
 impl ViewerThreadStats {
-    pub(super) fn new(start: Instant, keep_records: bool) -> ViewerThreadStats {
+    pub(super) fn new(
+        start: Instant,
+        keep_records: bool,
+        thread: usize,
+        threads: usize,
+    ) -> ViewerThreadStats {
         ViewerThreadStats {
             report: Box::default(),
             start,
             keep_records,
-            number: 0,
+            number: thread as u64,
+            threads: threads as u64,
         }
     }
 
@@ -83,11 +92,11 @@ impl ViewerThreadStats {
         let mut record = finished.to_record(self.number, step, kind, self.start, of);
         record.abandoned = true;
         self.report.records.push(record);
-        self.number += 1;
+        self.number += self.threads;
     }
 
-    pub(super) fn count_unreadable(&mut self, purpose: String) {
-        *self.report.viewing.unreadable.entry(purpose).or_default() += 1;
+    pub(super) fn count_unreadable(&mut self, error: &str) {
+        self.report.viewing.add_unreadable(error, 1);
     }
 
     pub(super) fn add_manifest_notes(&mut self, notes: &[String]) {
@@ -147,7 +156,7 @@ impl ViewerThreadStats {
                 finished.to_record(self.number, step, kind, self.start, of)
             };
             self.report.records.push(record);
-            self.number += 1;
+            self.number += self.threads;
         }
     }
 }

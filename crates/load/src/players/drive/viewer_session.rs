@@ -283,7 +283,7 @@ impl ViewerSession {
         };
         if let Err(error) = &read {
             let text = PlayerRecord::bounded_text(&format!("{}: {error}", purpose.name()));
-            thread.with_stats(|stats| stats.count_unreadable(text));
+            thread.with_stats(|stats| stats.count_unreadable(&text));
         }
         if let Ok(Some(ParsedDocument::TitleLadder(stream))) = &read {
             thread.with_stats(|stats| stats.add_manifest_notes(&stream.notes));

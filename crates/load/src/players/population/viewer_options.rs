@@ -11,6 +11,9 @@ pub enum ViewerOptionError {
     /// The watch time has none of the known forms.
     #[error("invalid watch time; use all, 10min, exp:10min or uniform:1min..30min")]
     WatchTime,
+    /// The watch time is zero, so each viewer would leave at once.
+    #[error("the watch time is zero; use at least 1ms")]
+    ZeroWatchTime,
     /// A part of the watch time is not a valid duration.
     #[error("invalid duration: {0}")]
     Duration(String),
@@ -49,13 +52,17 @@ impl WatchTime {
             Ok(time) => Ok(time.as_secs_f64()),
             Err(error) => Err(ViewerOptionError::Duration(error)),
         };
+        let positive = |text: &str| match seconds(text)? {
+            0.0 => Err(ViewerOptionError::ZeroWatchTime),
+            time => Ok(time),
+        };
         match text.split_once(':') {
             None if text == "all" => Ok(WatchTime::All),
-            None => seconds(text).map(WatchTime::Fixed),
-            Some(("exp", mean)) => seconds(mean).map(WatchTime::Exponential),
+            None => positive(text).map(WatchTime::Fixed),
+            Some(("exp", mean)) => positive(mean).map(WatchTime::Exponential),
             Some(("uniform", range)) => {
                 let (from, to) = range.split_once("..").ok_or(ViewerOptionError::WatchTime)?;
-                Ok(WatchTime::Uniform(seconds(from)?, seconds(to)?))
+                Ok(WatchTime::Uniform(seconds(from)?, positive(to)?))
             }
             Some(_) => Err(ViewerOptionError::WatchTime),
         }
@@ -178,6 +185,10 @@ mod tests {
         );
         for bad in ["best", "", "-5k", "4.5G"] {
             assert!(AbrSetting::parse_abr_setting(bad).is_err(), "{bad}");
+        }
+        for zero in ["0s", "exp:0s", "uniform:0s..0s"] {
+            let parsed = WatchTime::parse_watch_time(zero);
+            assert_eq!(parsed, Err(ViewerOptionError::ZeroWatchTime), "{zero}");
         }
         assert!(
             parse_devices("fridge").is_err()

@@ -87,8 +87,16 @@ impl MediaClock {
         self.state = ClockState::Stalled(at);
     }
 
-    pub(super) fn seek_to(&mut self, position: i64) {
-        let since = self.waiting_since().unwrap_or(self.now);
+    /// Seeks to a position. A stall ends with the seek, because the wait that follows is caused by
+    /// the viewer.
+    pub(super) fn seek_to(&mut self, position: i64, journal: &mut PlaybackJournal) {
+        let since = match self.state {
+            ClockState::Stalled(_) => {
+                self.record_wait(journal);
+                self.now
+            }
+            _ => self.waiting_since().unwrap_or(self.now),
+        };
         self.position = position;
         self.state = ClockState::Seeking(since);
     }
@@ -118,5 +126,24 @@ impl MediaClock {
             ClockState::Seeking(since) => journal.seek_wait_ms += (self.now - since) / 1000,
             ClockState::Starting | ClockState::Playing => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stall_is_recorded_up_to_a_seek() {
+        let mut journal = PlaybackJournal::default();
+        let mut clock = MediaClock::new(0);
+        clock.start_playing(&mut journal);
+        clock.advance_to(2_000_000, 1_000_000);
+        clock.enter_stall(1_000_000);
+        clock.advance_to(4_000_000, 0);
+        clock.seek_to(60_000_000, &mut journal);
+        clock.advance_to(4_500_000, 0);
+        clock.start_playing(&mut journal);
+        assert_eq!((journal.stalled_ms(), journal.seek_wait_ms), (3000, 500));
     }
 }

@@ -291,7 +291,7 @@ impl Viewer {
         };
         let target = (length as f64 * share.clamp(0.0, 1.0)) as i64;
         let ahead = self.media_tracks().all(|track| track.is_buffered(target));
-        self.clock.seek_to(target);
+        self.clock.seek_to(target, &mut self.journal);
         if ahead {
             self.tracks
                 .iter_mut()

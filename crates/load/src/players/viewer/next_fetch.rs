@@ -57,7 +57,11 @@ impl Viewer {
                         self.tracks[n].slot.not_before = Some(at);
                         break;
                     }
-                    TrackDecision::Nothing => break,
+                    TrackDecision::Nothing => {
+                        // A time in the past would wake the viewer again and again.
+                        self.tracks[n].slot.not_before = None;
+                        break;
+                    }
                     TrackDecision::Over => self.tracks[n].done = true,
                     TrackDecision::Again => {}
                 }

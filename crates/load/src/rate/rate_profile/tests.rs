@@ -54,6 +54,8 @@ fn invalid_profiles_are_refused() {
     ] {
         assert!(parse(text, Some(10.0)).is_err(), "{text}");
     }
+    let error = parse("-5", Some(10.0)).unwrap_err().to_string();
+    assert!(error.contains("use 0 to 10000000"), "{error}");
     for text in ["", "1", "1 2 3", "5 1\n4 1", "x 1", "1 x", "nan 1"] {
         let profile = RateProfile::parse_profile("file:x", None, |_| Ok(text.into()));
         assert!(profile.is_err(), "{text}");

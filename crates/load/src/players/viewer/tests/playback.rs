@@ -68,6 +68,27 @@ fn a_link_too_slow_for_the_title_stalls_as_long_as_expected() {
     );
 }
 
+/// Regression: during a stall, a viewer with a full video buffer was polled every microsecond.
+#[test]
+fn a_stalled_viewer_whose_video_buffer_is_full_waits_for_audio() {
+    // The audio ends after 9 s. At this time, the viewer waits for room in the video buffer.
+    let manifest = test_manifest(60);
+    let (video, audio) = manifest.split_once("contentType='audio'").unwrap();
+    let audio = audio.replace("duration='2'", "duration='3'");
+    let manifest = format!("{video}contentType='audio'{audio}");
+    let mut world = SimulatedOrigin::new(manifest, &constant_rate(20e6));
+    world.failing = Some(("/a/4", 6));
+    let settings = PlaybackSettings {
+        retries: 6,
+        ..PlaybackSettings::default()
+    };
+    let rule = Box::new(FixedLevel::Lowest);
+    let mut viewer = Viewer::new(Arc::new(settings), test_plan(), rule, 0);
+    world.play_viewer(&mut viewer);
+    assert_eq!(viewer.end_reason(), Some(SessionEnd::Finished));
+    assert_eq!(viewer.summary().stalls, 1);
+}
+
 #[test]
 fn rules_follow_the_link_down_and_up() {
     let rates = [(0, 10e6), (60_000_000, 1.3e6), (180_000_000, 10e6)];
