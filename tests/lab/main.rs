@@ -272,6 +272,20 @@ fn raw_records_reproduce_the_report_exactly() {
 }
 
 #[test]
+fn a_folder_with_only_compressed_records_resumes() {
+    let Some(bench) = Bench::new("only_compressed_records_resume", "0") else {
+        return;
+    };
+    bench.edit("rounds = 3", "rounds = 1");
+    assert_eq!(bench.run().status.code(), Some(0));
+    let before = bench.records();
+    assert_eq!(before.len(), 2);
+    std::fs::remove_file(bench.path("out/runs.jsonl")).unwrap();
+    assert_eq!(bench.run().status.code(), Some(0));
+    assert_eq!(bench.records(), before);
+}
+
+#[test]
 fn concurrent_runs_are_isolated() {
     let Some(bench) = Bench::new("concurrent_runs_are_isolated", "0.3") else {
         return;
@@ -374,6 +388,7 @@ fn discarded_runs_contain_their_reason() {
         why.contains("function origin") && why.contains("no-such-flag"),
         "{why}"
     );
+    assert_eq!(records[0]["failed"], true);
 
     std::fs::remove_dir_all(bench.path("out")).unwrap();
     bench.edit("--no-such-flag", "");

@@ -112,6 +112,36 @@ fn nothing_stays_when_the_link_is_killed() {
 }
 
 #[test]
+fn a_signal_ends_a_link_that_still_waits() {
+    if Bed::start("a_signal_ends_a_link_that_still_waits", &[]).is_none() {
+        return;
+    }
+    let name = format!("waits-{}", std::process::id());
+    let waits = [
+        (&["--server", "sleep 600"][..], 1, "the link was stopped"),
+        (&["--compete", "reno", "--settle", "25s"], 130, ""),
+    ];
+    for (args, status, message) in waits {
+        let mut link = Command::new(env!("CARGO_BIN_EXE_headwater"));
+        link.args(["lab", "link", "--name", &name]).args(args);
+        let link = link.args(["--", "true"]).stderr(Stdio::piped()).spawn();
+        let link = link.unwrap();
+        // A link that answers `lab exec` already handles signals.
+        let began = Instant::now();
+        while !lab(&["exec", &name, "client", "--", "true"]).status.success() {
+            assert!(began.elapsed() < Duration::from_secs(20), "{args:?}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let pid = link.id().to_string();
+        assert!(Command::new("kill").arg(pid).status().unwrap().success());
+        let output = link.wait_with_output().unwrap();
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{args:?}: {stderr}");
+        assert!(stderr.contains(message), "{args:?}: {stderr}");
+    }
+}
+
+#[test]
 fn wrong_words_are_told_from_wrong_machines() {
     for (args, message) in [
         (&["link", "--rate", "fast"][..], "--rate"),

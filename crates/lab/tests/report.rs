@@ -427,6 +427,32 @@ fn a_changed_bound_turns_earlier_runs_into_not_measured() {
 }
 
 #[test]
+fn claims_state_the_failed_attempts_of_their_arms() {
+    let plan = parse_plan(DOCUMENT);
+    let mut records = sample_records(&plan, 1.0);
+    records.pop();
+    for (failed, reason) in [
+        (Some(true), "sink s: exit status: 1"),
+        (Some(false), "agent a was lost"),
+        // Records of earlier versions contain only the reason.
+        (None, "sink s: exit status: 1"),
+        (None, "link l was 3 us late at p99; the bound is 2us"),
+    ] {
+        records.push(RunRecord {
+            failed,
+            discard_reason: Some(reason.into()),
+            ..records[0].clone()
+        });
+    }
+    let (report, _) = create_report(&plan, &records);
+    let failed = report.claims.iter().map(|claim| claim.failed_attempts);
+    assert_eq!(failed.sum::<usize>(), 2);
+    let text = "; 2 failed attempts were discarded";
+    assert!(report.finding.lines.concat().contains(text));
+    assert!(report.html().contains(text) && report.markdown().contains(text));
+}
+
+#[test]
 fn claims_without_runs_are_counted_as_not_measured() {
     let plan = parse_plan(DOCUMENT);
     let mut records = sample_records(&plan, 1.0);

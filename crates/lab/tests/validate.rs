@@ -375,3 +375,28 @@ fn places_exist_only_with_links_and_arms_are_bounded() {
         assert_eq!(find_faults(broken).len(), 1, "{broken}");
     }
 }
+
+#[test]
+fn names_scales_and_values_are_bounded() {
+    let alone = "name='x'\nquestion='x'\nrounds=1\n[sink.s]\nrun='echo'\nmeasure.x='/x'\n";
+    let repeat = |times: usize, text: fn(usize) -> String| (0..times).map(text).collect::<String>();
+    let variables = repeat(1000, |n| format!("v{n}=[1]\n"));
+    let scales = repeat(101, |n| format!("[scale.s{n}]\nrounds=1\n"));
+    let values = repeat(1001, |n| format!("{n},"));
+    for (text, fault) in [
+        (format!("[sweep]\n{variables}"), "1002 names; at most 1000"),
+        (scales, "101 scales; at most 100"),
+        (
+            format!("[sweep]\na=[{values}]\n"),
+            "1001 values; at most 1000",
+        ),
+        (
+            format!("[sweep]\na=[1]\n[scale.s]\nsweep.a=[{values}]\n"),
+            "1001 values; at most 1000",
+        ),
+    ] {
+        let found = find_faults(&format!("{alone}{text}"));
+        assert_eq!(found.len(), 1, "{fault}");
+        assert_eq!(found[0].what, fault);
+    }
+}

@@ -4,8 +4,8 @@ use super::clock_offset::{ClockOffset, RoundTrip};
 use super::errors::{BusError, FleetError, OrderError};
 use super::nats_connection::{NatsConnection, NatsSettings};
 use super::protocol::{
-    AGENTS_MAX, AgentIdentity, AgentOrder, AgentReply, BEAT, LOST, OrderMessage, decode_message,
-    encode_message, unix_time_ns,
+    AGENTS_MAX, AgentIdentity, AgentOrder, AgentReply, BEAT, LOST, OrderMessage,
+    decode_agent_identity, decode_message, encode_message, unix_time_ns,
 };
 use crate::experiment::MachineDescription;
 use futures_util::StreamExt;
@@ -112,7 +112,7 @@ impl AgentFleet {
         let runtime: Runtime = runtime.map_err(BusError::Runtime)?;
         let handle = runtime.handle().clone();
         let bus = runtime.block_on(nats.connect("headwater lab run"))?;
-        // Inbox names are random, so that other clients cannot guess the session.
+        // Inbox names are random, so that no two controllers have the same session.
         let session = bus.client.new_inbox().replace(['.', '_'], "");
         let beats = Heartbeats::default();
         let (end, ended) = oneshot::channel();
@@ -249,7 +249,7 @@ impl AgentFleet {
         let any_known = !missing.is_empty();
         let all = async {
             while let Some(message) = replies.next().await {
-                let Ok(who) = decode_message::<AgentIdentity>(&message.payload) else {
+                let Some(who) = decode_agent_identity(&message.payload) else {
                     continue;
                 };
                 missing.remove(&who.id);

@@ -22,3 +22,4 @@ pub(crate) use agent_server::{AgentSettings, serve_agent};
 pub(crate) use errors::AgentStartError;
 pub(crate) use fleet::AgentFleet;
 pub(crate) use nats_connection::NatsSettings;
+pub(crate) use protocol::is_host;

@@ -5,6 +5,7 @@ use crate::experiment::distributed::{AgentShare, MachineNoise, PartMeasurements}
 use crate::experiment::{Arm, MachineDescription};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Maximum size of a message in bytes, which is also the default limit of NATS servers.
@@ -28,6 +29,28 @@ pub(super) struct AgentIdentity {
     pub(super) address: String,
     /// Program version. All agents must have the version of the controller.
     pub(super) version: String,
+}
+
+/// Decodes the reply to a roll call. Returns `None` if the reply is invalid. The address of an agent
+/// becomes part of the shell commands of other agents.
+pub(super) fn decode_agent_identity(bytes: &[u8]) -> Option<AgentIdentity> {
+    let who: AgentIdentity = decode_message(bytes).ok()?;
+    is_host(&who.address).then_some(who)
+}
+
+/// Returns whether a text is an IP address or a host name, and therefore a plain word of a shell
+/// command. An IPv6 address may have brackets.
+pub(crate) fn is_host(text: &str) -> bool {
+    let bracketed = text
+        .strip_prefix('[')
+        .and_then(|text| text.strip_suffix(']'));
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    match bracketed {
+        Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+        None if text.parse::<IpAddr>().is_ok() => true,
+        // A leading dash would start an option.
+        None => !text.is_empty() && !text.starts_with('-') && text.chars().all(plain),
+    }
 }
 
 /// An order, and the session to which the order belongs.
@@ -127,6 +150,33 @@ pub(super) fn unix_time_ns() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_agent_whose_address_is_no_host_is_ignored() {
+        for (address, accepted) in [
+            ("10.0.0.7", true),
+            ("fd00::1", true),
+            ("[fd00::1]", true),
+            ("load-1.lab_net.example", true),
+            ("", false),
+            ("-v", false),
+            ("a b", false),
+            ("a;id", false),
+            ("$(id)", false),
+            ("[10.0.0.7]", false),
+            ("fd00::1;id", false),
+        ] {
+            let who = AgentIdentity {
+                id: "id".into(),
+                name: "name".into(),
+                labels: Vec::new(),
+                address: address.into(),
+                version: "1".into(),
+            };
+            let decoded = decode_agent_identity(&encode_message(&who).unwrap());
+            assert_eq!(decoded.is_some(), accepted, "{address}");
+        }
+    }
 
     #[test]
     fn messages_are_bounded_in_both_directions() {

@@ -3,7 +3,7 @@
 use super::command_error::CommandError;
 use super::nats_settings::{NATS, is_subject_token, read_nats_settings};
 use super::output::print_output;
-use crate::agent::{AgentSettings, NatsSettings, serve_agent};
+use crate::agent::{AgentSettings, NatsSettings, is_host, serve_agent};
 use crate::link::check_process_marking_available;
 use clap::{ArgMatches, Command};
 use net::config::{Setting, SettingLayers, UsageError, build_program_args};
@@ -102,18 +102,22 @@ fn read_agent_settings(
         .into());
     }
     let name = layers.parse_setting("name", plain)?;
+    let host = |text: &str| match is_host(text) {
+        true => Ok(text.to_owned()),
+        false => Err("write an IP address or a host name".to_owned()),
+    };
+    let address = layers.parse_setting("address", host)?;
     let base = layers.setting_path("base").unwrap_or_default();
     let base = std::path::absolute(Path::new(&base)).map_err(|error| error.to_string())?;
     Ok(AgentSettings {
         name: name.unwrap_or_else(default_agent_name),
         labels,
-        address: match layers.setting_text("address") {
-            Some(address) => address.to_owned(),
-            None => meeting
+        address: address.unwrap_or_else(|| {
+            meeting
                 .server_address()
                 .and_then(find_local_address)
-                .map_or_else(|| "127.0.0.1".to_owned(), |own| own.to_string()),
-        },
+                .map_or_else(|| "127.0.0.1".to_owned(), |own| own.to_string())
+        }),
         base,
     })
 }
@@ -143,6 +147,21 @@ fn find_local_address((host, port): (String, u16)) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_is_a_host_and_no_shell_text() {
+        let read = |address: &str| {
+            let arguments = ["agent", "--nats", "nats://localhost", "--address", address];
+            let flags = define_command().try_get_matches_from(arguments).unwrap();
+            let layers = SettingLayers::read_settings(SETTINGS, &[], &flags).unwrap();
+            read_agent_settings(&layers, &NatsSettings::default()).map(|own| own.address)
+        };
+        assert_eq!(
+            read("load-1.example").ok().as_deref(),
+            Some("load-1.example")
+        );
+        assert!(read("$(id)").is_err());
+    }
 
     #[test]
     fn an_agent_advertises_its_route_to_the_server() {

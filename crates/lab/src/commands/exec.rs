@@ -3,6 +3,7 @@
 use super::command_error::CommandError;
 use crate::link::enter_network;
 use clap::{Arg, ArgMatches, Command};
+use rustix::process::Uid;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::Read;
@@ -93,9 +94,24 @@ pub(super) fn format_description(standing: &LinkDescription) -> Result<String, C
     Ok(text + "\n")
 }
 
+/// Returns whether a link of this owner may be used by `user`.
+fn is_trusted_owner(owner: Uid, user: Uid) -> bool {
+    owner == user || owner.is_root()
+}
+
 fn find_link(name: &str) -> std::io::Result<LinkDescription> {
     let mut text = String::new();
-    UnixStream::connect_addr(&link_socket_address(name)?)?.read_to_string(&mut text)?;
+    let mut stream = UnixStream::connect_addr(&link_socket_address(name)?)?;
+    let owner = rustix::net::sockopt::socket_peercred(&stream)?.uid;
+    // Any user can listen on an abstract socket. The description of another user could move the
+    // command into a network of that user.
+    if !is_trusted_owner(owner, rustix::process::geteuid()) {
+        return Err(std::io::Error::other(format!(
+            "it belongs to another user ({})",
+            owner.as_raw()
+        )));
+    }
+    stream.read_to_string(&mut text)?;
     serde_json::from_str(&text).map_err(std::io::Error::from)
 }
 
@@ -103,4 +119,30 @@ fn find_link(name: &str) -> std::io::Result<LinkDescription> {
 /// process.
 fn link_socket_address(name: &str) -> std::io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("headwater-link/{name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_links_of_the_same_user_or_root_are_used() {
+        let [root, own, other] = [0, 1000, 1001].map(Uid::from_raw);
+        assert!(is_trusted_owner(own, own) && is_trusted_owner(root, own));
+        assert!(!is_trusted_owner(other, own) && !is_trusted_owner(own, root));
+        let end = || LinkEndDescription {
+            address: "10.77.0.1".into(),
+            netns: PathBuf::new(),
+        };
+        let link = format!("exec-test-{}", std::process::id());
+        let standing = LinkDescription {
+            link: link.clone(),
+            client: end(),
+            server: end(),
+        };
+        serve_link_description(&standing)
+            .map_err(|_| "a taken name")
+            .unwrap();
+        assert_eq!(find_link(&link).unwrap().link, link);
+    }
 }

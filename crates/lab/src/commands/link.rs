@@ -21,7 +21,9 @@ use std::io::{self};
 use std::net::{SocketAddrV4, TcpStream};
 use std::process::{Child, ExitCode};
 use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
 
 const SETTINGS: &[&[Setting]] = &[SHAPE, RUN];
 
@@ -130,7 +132,7 @@ pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> 
     let bed = LinkSession::new(shape).map_err(link_error)?;
     let (events, mut inbox) = mpsc::unbounded_channel();
     let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
+        .enable_all()
         .build()
         .map_err(link_error)?;
     runtime
@@ -142,21 +144,29 @@ pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> 
         let child = start_inside(&bed.server, shell_command(text))
             .map_err(|error| format!("{text}: {error}"))?;
         forward_process_exit(child, &events, LinkSessionEvent::Server);
-        bed.wait_for_server(port.unwrap_or(80), &mut inbox)?;
+        bed.wait_for_server(port.unwrap_or(80), &runtime, &mut inbox)?;
     }
     let flows = bed.start_competing_flows(&layers.setting_texts("compete"))?;
-    if !flows.is_empty() {
-        std::thread::sleep(settle);
-    }
     let words: Vec<&String> = flags.get_many("command").into_iter().flatten().collect();
-    match words.split_first() {
-        Some((program, rest)) => bed.start_client(program, rest, &events)?,
-        None => print_output(format_description(&standing)?),
+    let mut end = None;
+    if !flows.is_empty() {
+        // Only `block_on` runs the task that receives signals.
+        end = runtime.block_on(async {
+            let end = wait_for_session_end(&mut inbox, !words.is_empty());
+            timeout(settle, end).await.ok()
+        });
     }
-    if flags.get_flag("until-eof") {
-        forward_stdin_eof(&events);
+    if end.is_none() {
+        match words.split_first() {
+            Some((program, rest)) => bed.start_client(program, rest, &events)?,
+            None => print_output(format_description(&standing)?),
+        }
+        if flags.get_flag("until-eof") {
+            forward_stdin_eof(&events);
+        }
     }
-    let code = runtime.block_on(wait_for_session_end(&mut inbox, !words.is_empty()));
+    let code = end
+        .unwrap_or_else(|| runtime.block_on(wait_for_session_end(&mut inbox, !words.is_empty())));
     let report = LinkResult {
         report: bed.link.report(),
         competing_bytes: flows.iter().map(CompetingFlow::received_bytes).collect(),
@@ -240,6 +250,7 @@ impl LinkSession {
     fn wait_for_server(
         &self,
         port: u16,
+        runtime: &Runtime,
         inbox: &mut mpsc::UnboundedReceiver<LinkSessionEvent>,
     ) -> Result<(), CommandError> {
         let at = SocketAddrV4::new(self.link.addresses()[1], port);
@@ -256,7 +267,8 @@ impl LinkSession {
                 if TcpStream::connect_timeout(&at.into(), Duration::from_secs(1)).is_ok() {
                     return Ok(Ok(()));
                 }
-                std::thread::sleep(Duration::from_millis(5));
+                // Also runs the task that receives signals.
+                runtime.block_on(async { sleep(Duration::from_millis(5)).await });
             }
             failed("not within 30 s")
         });

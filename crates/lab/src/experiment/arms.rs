@@ -78,11 +78,10 @@ impl RunPlan {
     }
 
     /// Returns the plan of the document as written and the plans of all its scales.
-    pub(super) fn plan_all_scales(document: &ExperimentDocument) -> Vec<RunPlan> {
+    pub(super) fn plan_all_scales(document: &ExperimentDocument) -> impl Iterator<Item = RunPlan> {
         let names = document.scale.keys().map(|name| Some(name.as_str()));
         let all = names.chain([None]);
         all.filter_map(|name| RunPlan::new(document.clone(), name).ok())
-            .collect()
     }
 
     /// Returns the order of the arms in a round. Each round starts with the second arm of the

@@ -16,6 +16,10 @@ use fault_collector::FaultCollector;
 
 /// Maximum number of arms at one scale.
 const ARMS_MAX: usize = 1000;
+/// Maximum number of scales. The texts of all arms of all scales are checked.
+const SCALES_MAX: usize = 100;
+/// Maximum number of names that a document defines.
+const NAMES_MAX: usize = 1000;
 const ROUNDS_MAX: u32 = 10_000;
 /// Maximum number of concurrent runs. Each run has its own threads and sockets.
 const PARALLEL_MAX: u32 = 64;
@@ -26,6 +30,11 @@ pub fn check_document(text: &str, document: &ExperimentDocument) -> Vec<Document
         text,
         found: Vec::new(),
     };
+    // The time of the following checks grows faster than these numbers.
+    check_sizes(document, &mut faults);
+    if !faults.found.is_empty() {
+        return faults.found;
+    }
     check_names(document, &mut faults);
     check_rounds_and_sweeps(document, &mut faults);
     graph::check_graph(document, &mut faults);
@@ -40,6 +49,44 @@ pub fn check_document(text: &str, document: &ExperimentDocument) -> Vec<Document
     found.sort_by_key(|fault| (fault.line, fault.column));
     found.dedup();
     found
+}
+
+/// Checks the numbers of names, scales and values of variables.
+fn check_sizes(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
+    let sinks = document.sink.values();
+    let measured = sinks.map(|sink| sink.measure.len() + sink.series.len() + sink.histogram.len());
+    let names = [
+        document.source.len(),
+        document.function.len(),
+        document.place.len(),
+        document.link.len(),
+        document.sink.len(),
+        document.sweep.len(),
+    ];
+    let names = names.into_iter().chain(measured).sum::<usize>();
+    if names > NAMES_MAX {
+        faults.add_fault(0..0, "", format!("{names} names; at most {NAMES_MAX}"));
+    }
+    let scales = document.scale.len();
+    if scales > SCALES_MAX {
+        faults.add_fault(
+            0..0,
+            "scale",
+            format!("{scales} scales; at most {SCALES_MAX}"),
+        );
+    }
+    let scaled = document.scale.values().flat_map(|scale| &scale.sweep);
+    for (name, values) in document.sweep.iter().chain(scaled) {
+        let count = values.len();
+        if count > ARMS_MAX {
+            let path = format!("sweep.{}", name.get_ref());
+            faults.add_fault(
+                name.span(),
+                &path,
+                format!("{count} values; at most {ARMS_MAX}"),
+            );
+        }
+    }
 }
 
 fn check_names(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {

@@ -6,9 +6,9 @@
 //! faults, and [`RunPlan`] lists the arms. `run.rs` executes the rounds and reports progress.
 //! `local_run.rs` executes one run. `deploy.rs` starts and removes everything that the run needs.
 //! `placeholders.rs` and `shell_process.rs` turn the document's commands into processes.
-//! `merge_measurements.rs` merges the results, and `bounds.rs` discards disturbed runs. Each run
-//! leaves a [`RunRecord`]. The [`report`](crate::report) is made from records alone, so that a new
-//! question needs no new run.
+//! `merge_measurements.rs` merges the results, and `disturbance_bounds.rs` discards disturbed
+//! runs. Each run leaves a [`RunRecord`]. The [`report`](crate::report) is made from records alone,
+//! so that a new question needs no new run.
 
 mod arms;
 mod built_in_servers_and_clients;
@@ -65,6 +65,8 @@ pub(crate) use portable_command::portable_command_line;
 pub(crate) use programs::find_missing_programs;
 pub use progress::ExperimentProgress;
 pub use record::{AgentRecord, HistogramRecord, RecordFileError, RunRecord};
+#[cfg(feature = "nbmp")]
+pub(crate) use result_folder::holds_results_of_document;
 pub(crate) use run::{ExecutorConnector, ExperimentJob, ExperimentOutcome, execute_missing_runs};
 #[cfg(feature = "nats")]
 pub(crate) use run_error::RunError;

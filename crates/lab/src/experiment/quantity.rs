@@ -48,6 +48,8 @@ pub(crate) enum QuantityError {
     NoParts,
     #[error("several parts reported it; write sum, mean, least or most before it")]
     SeveralParts,
+    #[error("the value is too large for a number; use another divisor")]
+    NotFinite,
 }
 
 /// An expression such as `/pointer`, `sum /pointer` (over parts), `/pointer p99` or `FILE TAG p99 /
@@ -186,17 +188,19 @@ impl QuantityLocator {
         Ok(PartValue::Histogram(encode_histogram(&histogram)?))
     }
 
-    /// Returns the merged value of all parts. Returns `None` if a part was not measured. Also
-    /// returns `None` for a percentile with fewer than ten samples below it or above it.
+    /// Returns the merged value of all parts. Returns `None` if a part was not measured, and for a
+    /// statistic of no samples. Also returns `None` for a percentile with fewer than ten samples
+    /// below it or above it. The minimum and the maximum need only one sample.
     ///
     /// # Errors
-    /// The parts cannot be merged.
+    /// The parts cannot be merged, or the value is not finite.
     pub(super) fn merge_if_enough_samples(
         &self,
         parts: &[PartValue],
     ) -> Result<Option<f64>, QuantityError> {
         if let ValueStatistic::Quantile(share) = self.what
-            && (0.0..1.0).contains(&share)
+            && share > 0.0
+            && share < 1.0
             && !stats::has_enough_samples(sum_histograms(parts)?.len(), share)
         {
             return Ok(None);
@@ -204,10 +208,11 @@ impl QuantityLocator {
         self.merge_part_values(parts)
     }
 
-    /// Returns the merged value of all parts, or `None` if a part was not measured.
+    /// Returns the merged value of all parts. Returns `None` if a part was not measured, and for a
+    /// statistic of no samples.
     ///
     /// # Errors
-    /// The parts cannot be merged.
+    /// The parts cannot be merged, or the value is not finite.
     pub(super) fn merge_part_values(
         &self,
         parts: &[PartValue],
@@ -217,13 +222,23 @@ impl QuantityLocator {
         }
         let value = match self.what {
             ValueStatistic::Number(how) => combine_numbers(how, parts)?,
+            ValueStatistic::Count => sum_histograms(parts)?.len() as f64,
+            ValueStatistic::Quantile(_) | ValueStatistic::Mean
+                if sum_histograms(parts)?.is_empty() =>
+            {
+                return Ok(None);
+            }
             ValueStatistic::Quantile(share) => {
                 sum_histograms(parts)?.value_at_quantile(share) as f64
             }
-            ValueStatistic::Count => sum_histograms(parts)?.len() as f64,
             ValueStatistic::Mean => sum_histograms(parts)?.mean(),
         };
-        Ok(Some(value / self.divisor))
+        let value = value / self.divisor;
+        // JSON has no infinite numbers. A record with such a number could not be read back.
+        match value.is_finite() {
+            true => Ok(Some(value)),
+            false => Err(QuantityError::NotFinite),
+        }
     }
 }
 
@@ -380,9 +395,34 @@ mod tests {
         assert_eq!(measure("/x p99", &whole), Some(990.0));
         assert_eq!(measure("/x p99.9", &whole), None);
         assert_eq!(measure("/x max", &whole), Some(1000.0));
+        assert_eq!(measure("/x min", &whole), Some(1.0));
+        assert_eq!(measure("/x p0 / 2", &whole), Some(0.5));
         // A sink itself prints `null` if it has too few samples.
         let none = [PartValue::NotMeasured];
         assert_eq!(measure("/x", &none), None);
+    }
+
+    #[test]
+    fn statistics_of_no_samples_are_not_measured() {
+        let measure = |text| {
+            let quantity = QuantityLocator::parse_locator(text).unwrap();
+            quantity
+                .merge_part_values(&[sample_histogram(1..1)])
+                .unwrap()
+        };
+        for text in ["/x max", "/x min", "/x mean", "/x p50"] {
+            assert_eq!(measure(text), None, "{text}");
+        }
+        assert_eq!(measure("/x count"), Some(0.0));
+    }
+
+    #[test]
+    fn a_value_that_json_cannot_hold_is_an_error() {
+        let parts = [PartValue::Number(f64::MAX), PartValue::Number(f64::MAX)];
+        for text in ["sum /x", "most /x / 1e-9"] {
+            let quantity = QuantityLocator::parse_locator(text).unwrap();
+            assert!(quantity.merge_if_enough_samples(&parts).is_err(), "{text}");
+        }
     }
 
     #[test]

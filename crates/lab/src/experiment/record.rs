@@ -51,6 +51,10 @@ pub struct RunRecord {
     /// Reason why the results of the run are not used; `None` if the run succeeded.
     #[serde(rename = "thrown")]
     pub discard_reason: Option<String>,
+    /// Whether a discarded run failed. `false` if a bound was exceeded, or if an agent did not execute
+    /// the run. `None` for runs that were not discarded, and in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<bool>,
 }
 
 /// A file of records that cannot be read or written.
@@ -113,6 +117,17 @@ impl RunRecord {
         }
     }
 
+    /// Returns whether this is a discarded run that failed. Such a run may have failed because of the
+    /// arm, and its repetition hides the failure.
+    pub(crate) fn is_failed_attempt(&self) -> bool {
+        let Some(reason) = &self.discard_reason else {
+            return false;
+        };
+        // Records of earlier versions contain only the reason. The text is that of `BoundExceeded`.
+        let is_failure = || self.agents.is_empty() && !reason.contains("; the bound is ");
+        self.failed.unwrap_or_else(is_failure)
+    }
+
     /// Reads all records of a file. Returns an empty list if the file does not exist. Ignores an
     /// incomplete last line, which a crash can leave.
     ///
@@ -152,4 +167,41 @@ pub(super) fn parse_json_lines<T: DeserializeOwned>(
         })
     };
     lines.map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::disturbance_bounds::BoundExceeded;
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_run_beyond_a_bound_did_not_fail() {
+        let (name, bound) = (String::from("x"), Duration::from_millis(2));
+        let bounds = [
+            BoundExceeded::LinkLateness {
+                name: name.clone(),
+                late_us: 3000,
+                bound,
+            },
+            BoundExceeded::SinkLateness {
+                name,
+                late_ms: 3.0,
+                bound,
+            },
+            BoundExceeded::Steal {
+                percent: 9.0,
+                bound_percent: 5.0,
+            },
+        ];
+        let discarded = |reason: String| RunRecord {
+            discard_reason: Some(reason),
+            ..RunRecord::default()
+        };
+        for bound in bounds {
+            assert!(!discarded(bound.to_string()).is_failed_attempt());
+        }
+        assert!(discarded("sink x: exit status: 1".into()).is_failed_attempt());
+        assert!(!RunRecord::default().is_failed_attempt());
+    }
 }

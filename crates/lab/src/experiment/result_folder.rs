@@ -1,5 +1,6 @@
 //! The result folder of an experiment.
 
+use super::compressed_records::restore_records;
 use super::file_error::FileError;
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -21,6 +22,13 @@ impl ExperimentFolders {
             out: absolute(out)?,
         })
     }
+}
+
+/// Opens and locks the records of the runs for appending. Restores a missing file from the compressed
+/// records.
+pub(super) fn open_run_records(records: &Path) -> Result<File, FileError> {
+    restore_records(records)?;
+    open_records_for_append(records).map_err(|error| FileError::new(records, error))
 }
 
 /// Opens and locks a file of records for appending. Removes an incomplete last line.
@@ -46,6 +54,12 @@ pub(crate) enum ResultFolderError {
         .0.display()
     )]
     OtherDocument(PathBuf),
+}
+
+/// Returns whether a folder holds the results of this document.
+#[cfg(feature = "nbmp")]
+pub(crate) fn holds_results_of_document(out: &Path, text: &str) -> bool {
+    fs::read_to_string(out.join("document.toml")).is_ok_and(|held| held == text)
 }
 
 /// Reserves a result folder for a document.

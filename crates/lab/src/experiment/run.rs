@@ -6,9 +6,7 @@ use super::first_failures::CommonFailureDetector;
 use super::local_run::execute_locally;
 use super::placeholders::RunContext;
 use super::progress::{ExperimentProgress, RunEvent};
-use super::result_folder::{
-    ExperimentFolders, open_records_for_append, reserve_folder_for_document,
-};
+use super::result_folder::{ExperimentFolders, open_run_records, reserve_folder_for_document};
 use super::run_error::RunError;
 use super::source::prepare_sources;
 use super::time_slice::TimeSlice;
@@ -90,7 +88,7 @@ pub(crate) fn execute_missing_runs(
     reserve_folder_for_document(&folders.out, &job.text)?;
     let path = folders.out.join("runs.jsonl");
     // Locks the file before reading its records, because another process may be appending records.
-    let mut file = open_records_for_append(&path).map_err(|error| FileError::new(&path, error))?;
+    let mut file = open_run_records(&path)?;
     let machine = MachineDescription::describe_this_machine(
         job.plan.scale.as_deref(),
         &job.plan.document.versions,
@@ -281,6 +279,7 @@ impl RoundRunner<'_> {
                 )?)
             });
             let is_fault = matches!(&ended, Err(error) if !error.can_succeed_on_retry());
+            record.failed = ended.is_err().then_some(is_fault);
             record.discard_reason = ended.err().map(|error| error.to_string());
             let counts = record.discard_reason.is_none();
             let fault = record.discard_reason.as_deref().filter(|_| is_fault);

@@ -38,6 +38,8 @@ enum SinkResultFault {
         place: String,
         item: String,
     },
+    #[error("item {number} of {place} is too large for a number; use another factor")]
+    NotFinite { number: usize, place: String },
     #[error("{0} points, the limit is {max}", max = series::POINTS_MAX)]
     TooManyPoints(usize),
     #[error("line {number}: {source}")]

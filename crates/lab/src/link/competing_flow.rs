@@ -1,6 +1,7 @@
 //! A competing flow, which is a bulk TCP download over a link. It ends when its handle is dropped.
 
 use super::NetworkNamespace;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -37,7 +38,7 @@ impl CompetingFlow {
         // minutes.
         let mut receiver =
             first.run_in_namespace(|| TcpStream::connect_timeout(&to, RESPONSE_TIMEOUT))?;
-        let (sender, _) = listener.accept()?;
+        let sender = accept_within(&listener, RESPONSE_TIMEOUT)?;
         rustix::net::sockopt::set_tcp_congestion(&sender, congestion)?;
         let (received, mut sending) = (Arc::new(AtomicU64::new(0)), sender.try_clone()?);
         let counted = Arc::clone(&received);
@@ -64,6 +65,17 @@ impl CompetingFlow {
     }
 }
 
+/// Accepts a connection. The time is limited, because the link may lose the last packet of the
+/// handshake.
+fn accept_within(listener: &TcpListener, limit: Duration) -> io::Result<TcpStream> {
+    let limit = Timespec::try_from(limit).map_err(io::Error::other)?;
+    let mut fds = [PollFd::new(listener, PollFlags::IN)];
+    match rustix::io::retry_on_intr(|| poll(&mut fds, Some(&limit)))? {
+        0 => Err(io::ErrorKind::TimedOut.into()),
+        _ => Ok(listener.accept()?.0),
+    }
+}
+
 impl Drop for CompetingFlow {
     fn drop(&mut self) {
         // Shuts down both sockets, so that the receiving thread does not wait for unsent data over
@@ -74,5 +86,19 @@ impl Drop for CompetingFlow {
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_for_a_connection_ends() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let error = accept_within(&listener, Duration::from_millis(1)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        assert!(accept_within(&listener, RESPONSE_TIMEOUT).is_ok());
     }
 }

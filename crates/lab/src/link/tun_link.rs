@@ -88,11 +88,12 @@ impl TunLink {
             create_device(first, number, addresses[0])?,
             create_device(second, number, addresses[1])?,
         ];
+        let [down, up] = create_direction_models(&shape, number);
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let woken = wake.try_clone()?;
         let shared = Arc::new(SharedLinkState(Mutex::new(LinkState {
-            down: DirectionModel::new(&shape, &shape.down, 0),
-            up: DirectionModel::new(&shape, &shape.up, 1),
+            down,
+            up,
             meter: LatenessMeter::new().map_err(io::Error::other)?,
             real_time: false,
             refused: 0,
@@ -140,6 +141,16 @@ impl Drop for TunLink {
             let _ = thread.join();
         }
     }
+}
+
+/// Creates the models of both directions (down and up). Each direction of each link has its own
+/// random streams. Otherwise, all links of a run would lose the packets at the same positions.
+fn create_direction_models(shape: &LinkShape, number: u8) -> [DirectionModel; 2] {
+    let stream = 2 * u64::from(number);
+    [
+        DirectionModel::new(shape, &shape.down, stream),
+        DirectionModel::new(shape, &shape.up, stream + 1),
+    ]
 }
 
 fn create_device(namespace: &NetworkNamespace, number: u8, address: Ipv4Addr) -> io::Result<File> {
@@ -218,5 +229,43 @@ fn timespec(ns: u64) -> Timespec {
     Timespec {
         tv_sec: (ns / 1_000_000_000) as i64,
         tv_nsec: (ns % 1_000_000_000) as i64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::{DirectionShape, LinkRate, LossModel, QueueSize};
+    use std::time::Duration;
+
+    /// Returns the positions of the packets that arrive.
+    fn surviving_packets(mut model: DirectionModel) -> Vec<u8> {
+        (0..200).for_each(|n| model.accept_packet(0, &[n]));
+        std::iter::from_fn(|| model.pop_arrived(u64::MAX))
+            .filter_map(|(_, packet)| packet.first().copied())
+            .collect()
+    }
+
+    #[test]
+    fn every_direction_of_every_link_loses_other_packets() {
+        let way = DirectionShape {
+            rate: LinkRate::Unlimited,
+            delay: Duration::ZERO,
+            jitter: Duration::ZERO,
+            queue: QueueSize::Bytes(0),
+            loss: LossModel::Independent(0.5),
+        };
+        let (down, up) = (way.clone(), way.clone());
+        let shape = LinkShape { down, up, seed: 7 };
+        let models = (0..3).flat_map(|number| create_direction_models(&shape, number));
+        let mut survivors: Vec<Vec<u8>> = models.map(surviving_packets).collect();
+        // The first link keeps the streams of earlier versions, so that its runs can be repeated.
+        for (number, survivors) in (0..2).zip(&survivors) {
+            let earlier = DirectionModel::new(&shape, &way, number);
+            assert_eq!(*survivors, surviving_packets(earlier));
+        }
+        survivors.sort();
+        survivors.dedup();
+        assert_eq!(survivors.len(), 6);
     }
 }

@@ -21,6 +21,10 @@ pub struct ClaimResult {
     pub cell: Arm,
     /// Number of evaluated rounds.
     pub n: usize,
+    /// Number of failed attempts of the claim's arms. They were discarded, so the value
+    /// does not include them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failed_attempts: usize,
     /// Whether `value` is a ratio of two arms.
     pub ratio: bool,
     /// Median of the ratios or values of all rounds. 0 if there are no rounds.
@@ -50,10 +54,24 @@ pub struct ClaimResult {
     pub verdict: Verdict,
 }
 
+/// Returns whether a number is left out of the JSON format.
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
 impl ClaimResult {
     /// Formats the number of rounds, and the confidence interval or the range. The range is used if
-    /// there are too few rounds for an interval.
+    /// there are too few rounds for an interval. Also states the number of failed attempts.
     pub(super) fn format_certainty(&self) -> String {
+        let rounds = self.format_rounds();
+        match self.failed_attempts {
+            0 => rounds,
+            1 => format!("{rounds}; one failed attempt was discarded"),
+            n => format!("{rounds}; {n} failed attempts were discarded"),
+        }
+    }
+
+    fn format_rounds(&self) -> String {
         match self.interval {
             _ if self.n == 0 => "no round".into(),
             Some(_) => format!(
@@ -94,12 +112,27 @@ pub(super) fn evaluate_expectation(
     let is_judged = ClaimBounds::from_expectation(expect).is_some();
     for arm in &arms {
         let missing = || is_judged.then(|| unmeasured_claim(expect, arm, runs));
-        claims.extend(evaluate_claim(expect, arm, &committed).or_else(missing));
+        let claim = evaluate_claim(expect, arm, &committed).or_else(missing);
+        claims.extend(claim.map(|claim| ClaimResult {
+            failed_attempts: count_failed_attempts(expect, arm, &committed),
+            ..claim
+        }));
     }
     if arms.is_empty() && is_judged {
         claims.push(unmeasured_claim(expect, &only, runs));
     }
     claims
+}
+
+/// Counts the failed attempts of an arm, and of the arm with which it is compared.
+fn count_failed_attempts(expect: &Expectation, arm: &Arm, runs: &RecordIndex<'_>) -> usize {
+    let to = arm_from_values(&expect.to);
+    if to.is_empty() {
+        return runs.failed_attempts(arm);
+    }
+    let mut other = arm.clone();
+    other.extend(to);
+    runs.failed_attempts(arm) + runs.failed_attempts(&other)
 }
 
 /// Returns the result of a claim that no usable run measured.
@@ -124,6 +157,7 @@ fn unevaluated_claim(expect: &Expectation, arm: &Arm) -> ClaimResult {
         quantity: expect.quantity.get_ref().clone(),
         cell,
         n: 0,
+        failed_attempts: 0,
         ratio: !expect.to.is_empty(),
         value: 0.0,
         interval: None,

@@ -71,7 +71,7 @@ impl JsonRepresentable for Option<[f64; 2]> {
     }
 }
 
-/// Writes numbers in their JSON form ([`JsonRepresentable::Form`]).
+/// Writes numbers in their JSON form ([`JsonRepresentable::JsonForm`]).
 ///
 /// # Errors
 /// The serializer fails.

@@ -1,4 +1,5 @@
-//! Indexes the records of runs that were not discarded, by arm and round.
+//! Indexes the records of runs that were not discarded, by arm and round. Counts the discarded runs
+//! that failed.
 
 use super::quantity_words::{axis_title, describe_quantity_name};
 use crate::experiment::document::{ExperimentDocument, QuantityLabel, SinkSpec};
@@ -7,11 +8,13 @@ use stats::PairedRatio;
 use std::collections::BTreeMap;
 use toml::{Spanned, Value};
 
-/// An index of the records of runs that were not discarded.
+/// An index of the records of runs that were not discarded, with the discarded runs that failed.
 pub(super) struct RecordIndex<'a> {
     /// Arms in the order of the plan, and then arms that occur only in records.
     arms: Vec<Arm>,
     by_arm: BTreeMap<&'a Arm, BTreeMap<u32, &'a RunRecord>>,
+    /// Discarded runs that failed.
+    failed: Vec<&'a RunRecord>,
     document: &'a ExperimentDocument,
 }
 
@@ -29,6 +32,10 @@ impl<'a> RecordIndex<'a> {
         RecordIndex {
             arms: plan.arms.iter().chain(more.copied()).cloned().collect(),
             by_arm,
+            failed: records
+                .iter()
+                .filter(|record| record.is_failed_attempt())
+                .collect(),
             document: &plan.document,
         }
     }
@@ -43,9 +50,12 @@ impl<'a> RecordIndex<'a> {
             known.map(|(round, record)| (*round, *record)).collect()
         };
         let by_arm = self.by_arm.iter();
+        let mut failed = self.failed.clone();
+        failed.retain(|record| has_claim(record));
         RecordIndex {
             arms: self.arms.clone(),
             by_arm: by_arm.map(|(arm, all)| (*arm, rounds(all))).collect(),
+            failed,
             document: self.document,
         }
     }
@@ -61,6 +71,12 @@ impl<'a> RecordIndex<'a> {
     ) -> impl Iterator<Item = (u32, &'a RunRecord)> + use<'a> {
         let rounds = self.by_arm.get(arm).cloned().unwrap_or_default();
         rounds.into_iter()
+    }
+
+    /// Returns the number of discarded runs of an arm that failed.
+    pub(super) fn failed_attempts(&self, arm: &Arm) -> usize {
+        let of_arm = |record: &&&RunRecord| record.arm == *arm;
+        self.failed.iter().filter(of_arm).count()
     }
 
     /// Returns the values of a quantity in the order of the rounds.

@@ -55,6 +55,8 @@ impl ReportTable {
 /// Escapes the text of a cell, so that the text cannot start a column, a line or an HTML element.
 fn escape_cell(text: &str) -> String {
     escape_html(text)
+        // A backslash before the bar would escape the backslash of the next replacement.
+        .replace("\\|", "&#92;|")
         .replace('|', "\\|")
         .replace(['\n', '\r'], " ")
 }
@@ -173,6 +175,7 @@ mod tests {
             table.markdown(),
             "\n| a\\|b |\n|---|\n| &lt;i&gt;x&lt;/i&gt;\\| y |\n\n"
         );
+        assert_eq!(escape_cell("a\\|b"), "a&#92;\\|b");
         assert!(
             table
                 .html()

@@ -24,9 +24,11 @@ pub(super) async fn create_workflow(
     let scale = parse_scale_query(head.uri.query().unwrap_or_default())?;
     let body = read_description_body(&head.headers, body, kind).await?;
     run_blocking(move || {
-        let made = parse_description(kind, &body).and_then(|description| {
-            prepare_workflow(kind, description, scale.as_deref(), &manager.settings)
-        });
+        let made = parse_description(kind, &body)
+            .and_then(check_initial_state)
+            .and_then(|description| {
+                prepare_workflow(kind, description, scale.as_deref(), &manager.settings)
+            });
         let made = match made {
             Ok(made) => made,
             Err(refused) => return Ok(refusal_response(kind, &refused)),
@@ -58,6 +60,20 @@ pub(super) async fn create_workflow(
         Ok(response)
     })
     .await
+}
+
+/// Refuses the states that a new workflow cannot have.
+fn check_initial_state(description: Value) -> Result<Value, RefusedDescription> {
+    let state = description
+        .pointer("/general/state")
+        .and_then(Value::as_str);
+    match state {
+        Some("in-error" | "destroyed") => {
+            let what = "unsupported state; use running or idle".to_owned();
+            Err(refuse_change(description, "$.general.state", what))
+        }
+        _ => Ok(description),
+    }
 }
 
 /// Handles `PATCH` and `PUT`, which change or replace a workflow or a task.
@@ -220,4 +236,30 @@ fn refusal_response(kind: DescriptionKind, refused: &RefusedDescription) -> Resp
             .insert(net::headers::ERROR, why.clone());
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_new_workflow_cannot_have_ended() {
+        for (state, accepted) in [
+            ("null", true),
+            ("instantiated", true),
+            ("idle", true),
+            ("running", true),
+            ("in-error", false),
+            ("destroyed", false),
+        ] {
+            let description = json!({"general": {"state": state}});
+            assert_eq!(
+                check_initial_state(description).is_ok(),
+                accepted,
+                "{state}"
+            );
+        }
+        assert!(check_initial_state(json!({"general": {}})).is_ok());
+    }
 }

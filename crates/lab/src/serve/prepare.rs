@@ -82,10 +82,46 @@ fn is_identifier(id: &str) -> bool {
     !id.is_empty() && id.len() <= 64 && !id.starts_with('.') && id.chars().all(of)
 }
 
+/// Removes what the manager adds to the descriptions that it returns, so that a client can send a
+/// returned description back. Otherwise, the same experiment would have another document.
+fn remove_added_members(description: &mut Value) {
+    let Some(members) = description.as_object_mut() else {
+        return;
+    };
+    members.remove("acknowledge");
+    let monitoring = members.get_mut("monitoring").and_then(Value::as_object_mut);
+    let Some(monitoring) = monitoring else {
+        return;
+    };
+    let is_added = |variable: &Value| {
+        let name = variable.get("name").and_then(Value::as_str);
+        name.is_some_and(|name| name.starts_with("lab."))
+    };
+    if let Some(variables) = monitoring.get_mut("variable").and_then(Value::as_array_mut) {
+        variables.retain(|variable| !is_added(variable));
+        if variables.is_empty() {
+            monitoring.remove("variable");
+        }
+    }
+    if monitoring.is_empty() {
+        members.remove("monitoring");
+    }
+}
+
+/// Returns the workflow that a workflow's description describes. The state is not part of the
+/// experiment.
+fn without_state(description: &Value) -> Value {
+    let mut workflow = description.clone();
+    if let Some(general) = workflow.get_mut("general").and_then(Value::as_object_mut) {
+        general.insert("state".into(), "instantiated".into());
+    }
+    workflow
+}
+
 /// Converts a description to a workflow that can be run.
 pub(super) fn prepare_workflow(
     kind: DescriptionKind,
-    description: Value,
+    mut description: Value,
     scale: Option<&str>,
     settings: &WorkflowManagerSettings,
 ) -> Result<PreparedWorkflow, RefusedDescription> {
@@ -94,9 +130,10 @@ pub(super) fn prepare_workflow(
         failed: false,
         offences,
     };
+    remove_added_members(&mut description);
     let workflow = match kind {
         DescriptionKind::Task => task_to_workflow(&description),
-        _ => description.clone(),
+        _ => without_state(&description),
     };
     let report = read_reporting_target(&description, &settings.report_to);
     let mut offences = find_unsupported_members(&description);
@@ -130,7 +167,8 @@ pub(super) fn prepare_workflow(
         id: id.unwrap_or_default().to_owned(),
         plan,
         text: written.text,
-        starts: !matches!(state, Some("idle")),
+        // A failed workflow starts again only if the client requests it.
+        starts: !matches!(state, Some("idle" | "in-error")),
         partial: find_ignored_members(&description),
         report: report.ok().flatten(),
         description,

@@ -4,7 +4,6 @@ use super::manager::WorkflowManager;
 use super::nbmp_resource_key::NbmpResourceKey;
 use super::response::{json_response, registry_error, run_blocking, workflow_response};
 use super::{authorization, change_requests, describe, function_discovery};
-use crate::experiment::{MachineDescription, RunRecord};
 use crate::nbmp::DescriptionKind;
 use crate::report::ExperimentReport;
 use http::header::{self, HeaderMap, HeaderValue};
@@ -152,7 +151,10 @@ async fn dispatch_request(
 }
 
 fn method_not_allowed(methods: &[&str]) -> Response<Body> {
-    let names = methods.join(", ");
+    let mut names = methods.join(", ");
+    if methods.contains(&"GET") {
+        names.push_str(", HEAD");
+    }
     let what = format!("method not allowed; use {names}");
     let mut response = Error::new_client_error(StatusCode::METHOD_NOT_ALLOWED, what).to_response();
     if let Ok(allow) = HeaderValue::try_from(names) {
@@ -201,12 +203,10 @@ async fn summary_response(
             .registry
             .find_entry(&key)
             .map_err(|error| registry_error(error, &key.id))?;
-        let folder = manager.workflow_folder(&key);
-        let records = RunRecord::read_record_file(&folder.join("runs.jsonl"))
-            .map_err(Error::new_internal_error)?;
-        let machines = MachineDescription::read_machine_descriptions(&folder)
-            .map_err(Error::new_internal_error)?;
         let prepared = &entry.prepared;
+        let (records, machines) = manager
+            .read_workflow_results(prepared)
+            .map_err(Error::new_internal_error)?;
         let report = ExperimentReport::new(&prepared.plan, &prepared.text, &records, machines);
         Ok(json_response(
             StatusCode::OK,
@@ -226,4 +226,16 @@ fn static_response(kind: &'static str, bytes: &'static [u8]) -> Response<Body> {
         HeaderValue::from_static(POLICY),
     );
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_route_that_accepts_get_also_allows_head() {
+        let response = method_not_allowed(&["GET", "POST"]);
+        assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
+        assert_eq!(response.headers()[header::ALLOW], "GET, POST, HEAD");
+    }
 }

@@ -6,7 +6,7 @@ use super::reporter::RunReporter;
 use super::workflow_registry::WorkflowEntry;
 use crate::experiment::{
     ExperimentError, ExperimentJob, ExperimentOutcome, ExperimentProgress, RecordFileError,
-    RunRecord, execute_missing_runs,
+    execute_missing_runs,
 };
 use crate::link::{UnavailableError, check_links_available};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -55,7 +55,7 @@ fn run_workflow(
     let out = manager.workflow_folder(key);
     let plan = &prepared.plan;
     let runs = plan.rounds as usize * plan.arms.len();
-    let mut before = RunRecord::read_record_file(&out.join("runs.jsonl"))?;
+    let (mut before, _) = manager.read_workflow_results(prepared)?;
     // Ignores runs of other scales, which the file can also contain.
     before.retain(|record| record.round < plan.rounds && plan.arms.contains(&record.arm));
     let discarded = before

@@ -140,7 +140,7 @@ pub(super) fn check_arm_selector(
                 .iter()
                 .any(|arm| arm.get(name.get_ref()) == wanted.as_ref())
         };
-        if !in_sweep && !RunPlan::plan_all_scales(document).into_iter().any(in_arms) {
+        if !in_sweep && !RunPlan::plan_all_scales(document).any(in_arms) {
             faults.add_fault(value.span(), &path, "the variable has no such value");
         }
     }

@@ -225,14 +225,15 @@ pub(crate) fn starting_order(document: &ExperimentDocument) -> Option<Vec<&str>>
         let inputs = inputs.filter(|input| document.function.contains_key(*input));
         waiting.insert(name.get_ref(), inputs.collect());
     }
-    let mut order: Vec<&str> = Vec::new();
+    let (mut order, mut started) = (Vec::new(), BTreeSet::new());
     while !waiting.is_empty() {
-        let ready = |inputs: &Vec<&str>| inputs.iter().all(|input| order.contains(input));
+        let ready = |inputs: &Vec<&str>| inputs.iter().all(|input| started.contains(input));
         let next = waiting
             .iter()
             .find(|(_, inputs)| ready(inputs))
             .map(|(name, _)| *name)?;
         waiting.remove(next);
+        started.insert(next);
         order.push(next);
     }
     Some(order)

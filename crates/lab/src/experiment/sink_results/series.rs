@@ -23,11 +23,19 @@ pub(super) fn read_series(
         return Err(SinkResultFault::TooManyPoints(items.len()));
     }
     let points = items.iter().enumerate().map(|(number, item)| {
-        parse_point(number, item, series).ok_or_else(|| SinkResultFault::NoPoint {
+        let point = parse_point(number, item, series).ok_or_else(|| SinkResultFault::NoPoint {
             number,
             place: place.clone(),
             item: format!("{item:.80}"),
-        })
+        })?;
+        // JSON has no infinite numbers. A record with such a number could not be read back.
+        match point.iter().all(|number| number.is_finite()) {
+            true => Ok(point),
+            false => Err(SinkResultFault::NotFinite {
+                number,
+                place: place.clone(),
+            }),
+        }
     });
     points.collect()
 }

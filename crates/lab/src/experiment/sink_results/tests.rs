@@ -106,6 +106,11 @@ fn missing_results_are_reported_with_their_place() {
             "{\"a\": [[1, 2, 3]]}",
             "item 0 of /a is no point",
         ),
+        (
+            "series.a = { from = '/a', times = 1e300 }",
+            "{\"a\": [1, 1e300]}",
+            "item 1 of /a is too large",
+        ),
         ("series.a = { from = 's.out' }", "1\nx", "line 2"),
         (
             "histogram.a = { from = '/a' }",

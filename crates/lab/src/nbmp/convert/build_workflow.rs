@@ -331,7 +331,7 @@ fn to_identifier(name: &str) -> String {
 }
 
 /// Percent-encodes a text (RFC 3986, section 2.1).
-pub(super) fn percent_encode(text: &str) -> String {
+pub(in super::super) fn percent_encode(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
         match byte {

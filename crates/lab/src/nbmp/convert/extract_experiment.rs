@@ -234,8 +234,8 @@ fn nested_elements<'a>(
         .flatten()
 }
 
-/// Decodes a percent-encoded text. Returns `None` if the encoding is invalid.
-fn percent_decode(text: &str) -> Option<String> {
+/// Decodes a percent-encoded text (RFC 3986, section 2.1). Returns `None` if the encoding is invalid.
+pub(in super::super) fn percent_decode(text: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {

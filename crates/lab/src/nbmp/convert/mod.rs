@@ -14,7 +14,8 @@ mod json_paths;
 mod overlay;
 mod parameters;
 
-pub(super) use extract_experiment::{is_convertible_assertion, is_place};
+pub(super) use build_workflow::percent_encode;
+pub(super) use extract_experiment::{is_convertible_assertion, is_place, percent_decode};
 pub use json_paths::json_path_of_key;
 pub(super) use parameters::read_parameters;
 use serde_json::Value;

@@ -11,6 +11,9 @@ use crate::experiment::built_in_functions;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Maximum number of instances. Every instance is compared with all others.
+const INSTANCES_MAX: usize = 1000;
+
 /// An instance of a function that a built-in function replaces.
 #[derive(Debug)]
 pub(super) struct FunctionInstance {
@@ -41,7 +44,8 @@ impl FunctionInstance {
 /// Returns the instances to run, and the JSONPaths of the instances whose work the lab does itself.
 ///
 /// # Errors
-/// Returns a fault for every function for which the lab has no replacement.
+/// Returns a fault for every function for which the lab has no replacement, or if there are too many
+/// instances.
 pub(super) fn list_instances(
     workflow: &Value,
 ) -> Result<(Vec<FunctionInstance>, Vec<String>), Vec<NbmpFault>> {
@@ -76,6 +80,10 @@ pub(super) fn list_instances(
         if let [from, to] = ends.as_slice() {
             fed_by.entry(to.clone()).or_default().insert(from.clone());
         }
+    }
+    if order.len() > INSTANCES_MAX {
+        let what = format!("{} instances; at most {INSTANCES_MAX}", order.len());
+        return Err(vec![root.fault_here(what)]);
     }
     let mut names = reserved_names();
     let (mut found, mut ignored, mut faults) = (Vec::new(), Vec::new(), Vec::new());

@@ -6,7 +6,7 @@ mod function_map;
 mod instances;
 
 use super::NbmpFault;
-use super::convert::{EXPERIMENT, OWN_FUNCTIONS, read_parameters};
+use super::convert::{EXPERIMENT, OWN_FUNCTIONS, percent_decode, percent_encode, read_parameters};
 use super::json_path::JsonPath;
 use function_map::{default_measurements, find_parameter_mapping};
 use instances::{FunctionInstance, list_instances};
@@ -42,7 +42,8 @@ pub(crate) fn is_foreign_workflow(workflow: &Value) -> bool {
 ///
 /// # Errors
 /// Returns a fault for every function for which the lab has no replacement, and for every client or
-/// cache that no function feeds. Also returns a fault if the description has no client.
+/// cache that no function feeds. Also returns a fault for every file that cannot be a source, and if
+/// the description has no client.
 pub(crate) fn adapt_workflow(workflow: &Value) -> Result<AdaptedWorkflow, Vec<NbmpFault>> {
     let (instances, mut ignored) = list_instances(workflow)?;
     let mut table = Table::new();
@@ -57,8 +58,7 @@ pub(crate) fn adapt_workflow(workflow: &Value) -> Result<AdaptedWorkflow, Vec<Nb
         question.unwrap_or("How does this workflow perform?").into(),
     );
     table.insert("rounds".into(), 1.into());
-    add_sources(workflow, &mut table, &mut ignored);
-    let mut faults = Vec::new();
+    let mut faults = add_sources(workflow, &mut table, &mut ignored);
     let mut port = PORT_FIRST;
     for instance in &instances {
         let kind = if instance.is_sink { "sink" } else { "function" };
@@ -84,31 +84,40 @@ pub(crate) fn adapt_workflow(workflow: &Value) -> Result<AdaptedWorkflow, Vec<Nb
 }
 
 /// Adds a source for each input stream that is a local file. Ignores other streams, because an
-/// origin without a source serves the built-in film.
-fn add_sources(workflow: &Value, table: &mut Table, ignored: &mut Vec<String>) {
+/// origin without a source serves the built-in film. Returns a fault for each file that cannot be a
+/// source.
+fn add_sources(workflow: &Value, table: &mut Table, ignored: &mut Vec<String>) -> Vec<NbmpFault> {
+    let mut faults = Vec::new();
     let streams = workflow.pointer("/input/media-parameters");
     let streams = streams.and_then(Value::as_array).into_iter().flatten();
+    let root = JsonPath::root().at("input").at("media-parameters");
     for (number, stream) in streams.enumerate() {
+        let at = root.element(number);
+        let url_at = at.at("caching-server-url");
         let file =
             text_field(stream, "caching-server-url").and_then(|url| url.strip_prefix("file:"));
         let name = text_field(stream, "stream-id").map(instances::to_experiment_name);
-        match (file, name) {
-            (Some(path), Some(name)) => {
-                let path = path.strip_prefix("//").unwrap_or(path);
+        let (Some(path), Some(name)) = (file, name) else {
+            ignored.push(url_at.fault_here("").path);
+            continue;
+        };
+        match percent_decode(path.strip_prefix("//").unwrap_or(path)) {
+            // The command line of the origin contains the path between such quotes.
+            Some(path) if !path.contains('\'') => {
                 let source = Table::from_iter([("media".to_owned(), path.into())]);
-                child_table(table, "source").insert(name, source.into());
+                let sources = child_table(table, "source");
+                if sources.insert(name.clone(), source.into()).is_some() {
+                    let what = format!("another stream-id also becomes {name}; choose another");
+                    faults.push(at.at("stream-id").fault_here(what));
+                }
             }
-            _ => {
-                let at = JsonPath::root().at("input").at("media-parameters");
-                ignored.push(
-                    at.element(number)
-                        .at("caching-server-url")
-                        .fault_here("")
-                        .path,
-                );
+            Some(_) => {
+                faults.push(url_at.fault_here("unsupported quote (') in a path; rename the file"))
             }
+            None => faults.push(url_at.fault_here("the path is not UTF-8; rename the file")),
         }
     }
+    faults
 }
 
 /// Builds the experiment's table of an instance, which is a function or a sink.
@@ -158,7 +167,8 @@ fn instance_to_table(
         "curl" => insert_text(&mut with, "url", format!("http://{}/", address()?)),
         _ => {
             if let Some(source) = &source {
-                insert_text(&mut with, "source", format!("{{{source}}}"));
+                // Quotes the path, because it is a word of the shell command.
+                insert_text(&mut with, "source", format!("'{{{source}}}'"));
             }
         }
     }
@@ -246,8 +256,9 @@ fn quote_word(text: &str) -> String {
     }
 }
 
-/// Returns the path of the film in URLs. If there is exactly one source and its file name contains
-/// a dot, the path is this file name. Otherwise, the path is the name of the built-in film.
+/// Returns the path of the film in URLs, percent-encoded. If there is exactly one source and its file
+/// name contains a dot, the path is this file name. Otherwise, the path is the name of the built-in
+/// film.
 fn film_url_path(table: &Table) -> String {
     let sources = table.get("source").and_then(toml::Value::as_table);
     let mut paths = sources
@@ -258,7 +269,7 @@ fn film_url_path(table: &Table) -> String {
         (Some(path), None) => path.rsplit('/').next().filter(|name| name.contains('.')),
         _ => None,
     };
-    file.unwrap_or("Headwater").to_owned()
+    percent_encode(file.unwrap_or("Headwater"))
 }
 
 fn insert_text(table: &mut Table, key: &str, text: String) {

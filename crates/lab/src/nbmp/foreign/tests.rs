@@ -86,6 +86,70 @@ fn our_own_functions_do_not_make_a_description_foreign() {
     assert!(faults[0].contains("unknown field `abr`"), "{faults:?}");
 }
 
+/// Replaces the input stream of the description by these streams, which are pairs of a stream-id and
+/// a URL. Binds the first stream to the origin.
+fn with_streams(streams: &[(&str, &str)]) -> String {
+    let mut workflow: Value = serde_json::from_str(FOREIGN).unwrap();
+    let input = &mut workflow["input"]["media-parameters"];
+    let template = input[0].clone();
+    let streams_json = streams.iter().map(|(id, url)| {
+        let mut stream = template.clone();
+        (stream["stream-id"], stream["caching-server-url"]) = ((*id).into(), (*url).into());
+        stream
+    });
+    *input = streams_json.collect();
+    workflow["processing"]["function-restrictions"][0]["general"]["input-ports"] =
+        serde_json::json!([{"port-name": "in", "bind": {"stream-id": streams[0].0, "name": "in"}}]);
+    workflow.to_string()
+}
+
+#[test]
+fn a_file_name_is_decoded_and_is_no_shell_text() {
+    let parsed = parse(&with_streams(&[(
+        "asset",
+        "file:films/a%20%26%20b;%20id.mp4",
+    )]))
+    .unwrap();
+    let (_, source) = parsed.document.source.iter().next().unwrap();
+    let media = source.media.as_ref().unwrap().get_ref();
+    assert_eq!(media, "films/a & b; id.mp4");
+    let (_, sink) = parsed.document.sink.iter().next().unwrap();
+    let url = "http://{edge-1}/a%20%26%20b%3B%20id.mp4/.mpd ";
+    assert!(sink.run.get_ref().contains(url), "{:?}", sink.run);
+    let runs: Vec<&String> = parsed
+        .document
+        .function
+        .values()
+        .map(|function| function.run.get_ref())
+        .collect();
+    assert!(
+        runs.iter().any(|run| run.ends_with(" '{asset}'")),
+        "{runs:?}"
+    );
+}
+
+#[test]
+fn files_that_cannot_be_sources_are_reported() {
+    for (streams, fault) in [
+        (
+            [("a", "file:x%27.mp4"), ("b", "file:y.mp4")],
+            "$.input['media-parameters'][0]['caching-server-url']: unsupported quote",
+        ),
+        (
+            [("a", "file:x.mp4"), ("b", "file:%ff.mp4")],
+            "$.input['media-parameters'][1]['caching-server-url']: the path is not UTF-8",
+        ),
+        (
+            [("Film_1", "file:x.mp4"), ("film-1", "file:y.mp4")],
+            "$.input['media-parameters'][1]['stream-id']: another stream-id also becomes film-1",
+        ),
+    ] {
+        let faults = parse(&with_streams(&streams)).unwrap_err();
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        assert!(faults[0].starts_with(fault), "{faults:?}");
+    }
+}
+
 #[test]
 fn clients_need_a_server_and_files_become_sources() {
     let text = FOREIGN.replace("edge->players", "x").replace(
@@ -116,10 +180,26 @@ fn clients_need_a_server_and_files_become_sources() {
         .iter()
         .find(|(name, _)| name.get_ref() == "origin-a");
     assert!(
-        origin.unwrap().1.run.get_ref().ends_with(" {asset}"),
+        origin.unwrap().1.run.get_ref().ends_with(" '{asset}'"),
         "{}",
         parsed.text
     );
+}
+
+#[test]
+fn a_description_with_too_many_instances_is_refused() {
+    let mut workflow: Value = serde_json::from_str(FOREIGN).unwrap();
+    let functions = &mut workflow["processing"]["function-restrictions"];
+    let mut all = functions.as_array().unwrap().clone();
+    let mut other = all[0].clone();
+    for number in 0..1000 {
+        other["instance"] = format!("i{number}").into();
+        all.push(other.clone());
+    }
+    *functions = all.into();
+    let faults = adapt_workflow(&workflow).unwrap_err();
+    assert_eq!(faults.len(), 1, "{faults:?}");
+    assert!(faults[0].what.contains("at most 1000"), "{faults:?}");
 }
 
 #[test]
