@@ -109,17 +109,15 @@ impl Error {
 
     /// Returns a response with a short text body and the reason in `Headwater-Error`.
     ///
-    /// Caches may store an error of the client for one second, which absorbs a burst of wrong
-    /// requests. Caches must not store a failure of the server. They must not store a 429 either,
-    /// because it concerns only one client.
+    /// Caches may store an error that depends only on the target (404, 410 and 414) for one second,
+    /// which absorbs a burst of wrong requests. They must not store any other error. It is a
+    /// failure of the server, or depends on the client or on other fields of the request.
     pub fn to_response(&self) -> Response<Body> {
         let mut response = Response::new(Body::from_bytes(format!("{self}\n")));
         *response.status_mut() = self.status;
-        let is_private = self.status == StatusCode::TOO_MANY_REQUESTS;
-        let caching = if self.status.is_server_error() || is_private {
-            "no-store"
-        } else {
-            "max-age=1"
+        let caching = match self.status {
+            StatusCode::NOT_FOUND | StatusCode::GONE | StatusCode::URI_TOO_LONG => "max-age=1",
+            _ => "no-store",
         };
         let headers = response.headers_mut();
         headers.insert(
@@ -195,31 +193,42 @@ mod tests {
     }
 
     #[test]
-    fn a_client_error_is_cacheable_for_a_second_and_a_server_error_is_not() {
+    fn only_an_error_that_depends_on_the_target_alone_is_cacheable() {
+        for status in [404, 410, 414] {
+            assert_eq!(caching_of(status), "max-age=1", "{status}");
+        }
+        for status in [
+            400, 401, 403, 405, 408, 412, 413, 416, 429, 431, 500, 501, 503,
+        ] {
+            assert_eq!(caching_of(status), "no-store", "{status}");
+        }
+    }
+
+    fn caching_of(status: u16) -> String {
+        let status = StatusCode::from_u16(status).unwrap();
+        let response = Error::new_client_error(status, "test").to_response();
+        let value = response.headers()[CACHE_CONTROL].to_str();
+        value.unwrap().to_owned()
+    }
+
+    #[test]
+    fn an_error_that_permits_a_retry_has_retry_after() {
         let cases = [
             (
                 Error::new_client_error(StatusCode::GONE, "old version"),
                 410,
-                "max-age=1",
                 None,
             ),
             (
                 Error::new_upstream_error(StatusCode::BAD_GATEWAY, "reset"),
                 502,
-                "no-store",
                 Some("1"),
             ),
-            (
-                Error::new_internal_error("disk full"),
-                500,
-                "no-store",
-                None,
-            ),
+            (Error::new_internal_error("disk full"), 500, None),
         ];
-        for (error, status, caching, retry_after) in cases {
+        for (error, status, retry_after) in cases {
             let response = error.to_response();
             assert_eq!(response.status(), status);
-            assert_eq!(response.headers()[CACHE_CONTROL], caching);
             let retry = response
                 .headers()
                 .get(RETRY_AFTER)

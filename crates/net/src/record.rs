@@ -18,6 +18,7 @@ pub use self::format::RecordFormat;
 pub use self::recorder::Recorder;
 
 mod format;
+mod lines_file;
 mod recorder;
 mod time;
 

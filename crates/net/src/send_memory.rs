@@ -13,7 +13,7 @@
 //! - Below 80 % of the budget, no connection is cut for its rate, because paused players are
 //!   legitimate.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -103,6 +103,10 @@ pub(crate) struct ConnectionMemory {
     bytes_max: u64,
     held_bytes: AtomicU64,
     streams: Mutex<Vec<Weak<StreamMemory>>>,
+    /// Whether a response has made progress since [`ConnectionMemory::take_progress`].
+    has_progressed: AtomicBool,
+    /// Number of responses whose source has no bytes at the moment.
+    waiting_sources: AtomicU32,
 }
 
 impl ConnectionMemory {
@@ -112,11 +116,25 @@ impl ConnectionMemory {
             bytes_max,
             held_bytes: AtomicU64::new(0),
             streams: Mutex::default(),
+            has_progressed: AtomicBool::new(false),
+            waiting_sources: AtomicU32::new(0),
         }
     }
 
     pub(crate) fn held_bytes(&self) -> u64 {
         self.held_bytes.load(Relaxed)
+    }
+
+    /// Returns whether a response has made progress since the last call. Progress means that bytes
+    /// of the body were sent, or that the source has bytes again.
+    pub(crate) fn take_progress(&self) -> bool {
+        self.has_progressed.swap(false, Relaxed)
+    }
+
+    /// Returns the number of responses that wait for their source. The client does not delay these
+    /// responses.
+    pub(crate) fn waiting_sources(&self) -> u32 {
+        self.waiting_sources.load(Relaxed)
     }
 
     /// Starts to count the frames of one response.
@@ -184,6 +202,17 @@ struct RateWindow {
 }
 
 impl StreamMemory {
+    /// Records that the connection has accepted bytes of the response.
+    pub(crate) fn note_progress(&self) {
+        self.connection.has_progressed.store(true, Relaxed);
+    }
+
+    /// Counts the response as waiting for its source until the returned value is dropped.
+    pub(crate) fn wait_for_source(self: &Arc<Self>) -> SourceWait {
+        self.connection.waiting_sources.fetch_add(1, Relaxed);
+        SourceWait(Arc::clone(self))
+    }
+
     /// Reserves memory for the first frame of a new response. Returns `None` if the budget is used
     /// up.
     pub(crate) fn try_admit_response(self: &Arc<Self>, wanted: u64) -> Option<SendPermit> {
@@ -254,6 +283,17 @@ impl StreamMemory {
             return None;
         }
         window.last_rate.filter(|rate| *rate < min_rate.bytes_per_s)
+    }
+}
+
+/// A wait for the source of a response.
+#[derive(Debug)]
+pub(crate) struct SourceWait(Arc<StreamMemory>);
+
+impl Drop for SourceWait {
+    fn drop(&mut self) {
+        self.0.connection.waiting_sources.fetch_sub(1, Relaxed);
+        self.0.note_progress();
     }
 }
 

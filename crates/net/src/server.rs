@@ -88,6 +88,21 @@ const DRAIN_LIMIT: MetricSpec = MetricSpec {
     help: "Longest time that a drain may take (settings announce and drain-timeout)",
 };
 
+/// Stops all other workers if a worker fails or panics. Without this guard, they would continue to
+/// serve, but the kernel would still queue connections for the failed worker.
+struct StopOnFailure<'a> {
+    shutdown: &'a Shutdown,
+    succeeded: bool,
+}
+
+impl Drop for StopOnFailure<'_> {
+    fn drop(&mut self) {
+        if !self.succeeded {
+            self.shutdown.stop();
+        }
+    }
+}
+
 fn default_send_memory_bytes() -> u64 {
     parse_memory_bytes(SEND_MEMORY, MemoryLimit::detect_memory_limit().bytes()).unwrap_or(u64::MAX)
 }
@@ -207,22 +222,28 @@ impl Server {
         std::thread::scope(|scope| {
             let start = |(number, listeners)| {
                 let work = move || {
+                    let mut guard = StopOnFailure {
+                        shutdown,
+                        succeeded: false,
+                    };
                     let common = Arc::clone(common);
-                    worker::run_worker(common, number, listeners, shutdown, || factory(number))
+                    let result =
+                        worker::run_worker(common, number, listeners, shutdown, || factory(number));
+                    guard.succeeded = result.is_ok();
+                    result
                 };
                 let name = format!("worker-{number}");
                 std::thread::Builder::new()
                     .name(name)
                     .spawn_scoped(scope, work)
+                    .inspect_err(|_| shutdown.stop())
             };
             let threads: Vec<_> = self.listeners.into_iter().enumerate().map(start).collect();
-            // If a worker cannot start or fails, all other workers stop too.
             let join = |thread: io::Result<std::thread::ScopedJoinHandle<'_, io::Result<()>>>| {
-                let result = thread.and_then(|thread| match thread.join() {
+                thread.and_then(|thread| match thread.join() {
                     Ok(result) => result,
                     Err(_) => Err(io::Error::other("a worker panicked")),
-                });
-                result.inspect_err(|_| shutdown.stop())
+                })
             };
             let results: Vec<_> = threads.into_iter().map(join).collect();
             results.into_iter().collect()

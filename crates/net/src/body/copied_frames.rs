@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use super::completion::SendProgress;
 use super::{Body, BodyError, BodyPart, BodySource, Chunk};
 use crate::conn::{CopyParameters, InFlight};
-use crate::send_memory::{SendPermit, StreamMemory};
+use crate::send_memory::{SendPermit, SourceWait, StreamMemory};
 
 /// Default frame length in bytes, for a body whose connection has no [`CopyParameters`].
 const FRAME_BYTES: u64 = 64 << 10;
@@ -38,6 +38,8 @@ pub(super) struct CopyState {
     chunk: Option<Chunk>,
     /// A pending read from storage, and the memory permit of its frame.
     reading: Option<(FileReadTask, Option<SendPermit>)>,
+    /// Present while the next bytes are not available yet.
+    source_wait: Option<SourceWait>,
 }
 
 impl Default for CopyState {
@@ -48,6 +50,7 @@ impl Default for CopyState {
             admitted: None,
             chunk: None,
             reading: None,
+            source_wait: None,
         }
     }
 }
@@ -65,6 +68,7 @@ pub struct CopiedFrame {
     bytes: Bytes,
     permit: Option<SendPermit>,
     progress: Option<Arc<SendProgress>>,
+    stream: Option<Arc<StreamMemory>>,
     /// Present in the last frame of a body, to keep the response in flight until the frame is sent.
     /// `hyper` drops an HTTP/2 body much earlier, when it takes this frame.
     _in_flight: Option<InFlight>,
@@ -137,6 +141,16 @@ impl CopyState {
             stream: Some(copying.memory.track_response(copying.now_ms)),
             frame_bytes: copying.frame_bytes,
             ..CopyState::default()
+        }
+    }
+
+    /// Records whether the response waits for its source. `hyper` requests a frame only if the
+    /// client's flow-control window is open.
+    fn track_source_wait(&mut self, is_waiting: bool) {
+        if !is_waiting {
+            self.source_wait = None;
+        } else if self.source_wait.is_none() {
+            self.source_wait = self.stream.as_ref().map(|stream| stream.wait_for_source());
         }
     }
 
@@ -259,7 +273,11 @@ impl http_body::Body for Body {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<CopiedFrame>, BodyError>>> {
-        let next = ready!(self.poll_copy(cx));
+        let polled = self.poll_copy(cx);
+        let state = self.copy_state();
+        state.track_source_wait(polled.is_pending());
+        let stream = state.stream.clone();
+        let next = ready!(polled);
         Poll::Ready(next.map(|result| match result {
             Ok(CountedBytes { bytes, permit }) => {
                 let last = self.is_fully_copied();
@@ -267,6 +285,7 @@ impl http_body::Body for Body {
                     bytes,
                     permit,
                     progress: self.progress.clone(),
+                    stream,
                     _in_flight: self.in_flight.take_if(|_| last),
                 }))
             }
@@ -302,6 +321,9 @@ impl Buf for CopiedFrame {
         }
         if let Some(progress) = &self.progress {
             progress.note_sent(count as u64);
+        }
+        if let Some(stream) = &self.stream {
+            stream.note_progress();
         }
         if self.bytes.is_empty() {
             self.bytes = Bytes::new();

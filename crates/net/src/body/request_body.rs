@@ -33,8 +33,9 @@ impl RequestBodyFault {
 
 /// Forwards a request's body while the body is being received.
 ///
-/// A body that is too long, or slower than 1 KiB/s on average after `grace`, is cut. The returned
-/// [`RequestBodyFault`] then contains the error.
+/// A body that is too long, or slower than 1 KiB/s on average after `grace`, is cut. Only the time
+/// in which the returned body waits for the client counts. The returned [`RequestBodyFault`] then
+/// contains the error.
 ///
 /// # Errors
 /// An error with status 413 if the declared length exceeds `max` bytes.
@@ -88,7 +89,10 @@ struct RequestBodyStream {
     incoming: Incoming,
     max: u64,
     received_bytes: u64,
-    start: Instant,
+    /// Time spent waiting for the client before the current wait.
+    waited: Duration,
+    /// Start of the current wait for the client.
+    waits_since: Option<Instant>,
     grace: Duration,
     late: Pin<Box<Sleep>>,
     fault: RequestBodyFault,
@@ -101,14 +105,14 @@ impl RequestBodyStream {
         grace: Duration,
         fault: RequestBodyFault,
     ) -> RequestBodyStream {
-        let start = Instant::now();
         RequestBodyStream {
             incoming,
             max,
             received_bytes: 0,
-            start,
+            waited: Duration::ZERO,
+            waits_since: None,
             grace,
-            late: Box::pin(sleep_until(start + grace)),
+            late: Box::pin(sleep_until(Instant::now() + grace)),
             fault,
         }
     }
@@ -137,6 +141,9 @@ impl Stream for RequestBodyStream {
                     let Ok(data) = frame.into_data() else {
                         continue;
                     };
+                    if let Some(since) = self.waits_since.take() {
+                        self.waited += since.elapsed();
+                    }
                     self.received_bytes += data.len() as u64;
                     if self.received_bytes > self.max {
                         return self.cut_with(body_too_long_error(self.max));
@@ -146,7 +153,8 @@ impl Stream for RequestBodyStream {
                 Poll::Pending => {}
             }
             let worth = Duration::from_secs(self.received_bytes / BYTES_PER_S_MIN);
-            let deadline = self.start + self.grace + worth;
+            let allowed = (self.grace + worth).saturating_sub(self.waited);
+            let deadline = *self.waits_since.get_or_insert_with(Instant::now) + allowed;
             if self.late.deadline() != deadline {
                 self.late.as_mut().reset(deadline);
             }

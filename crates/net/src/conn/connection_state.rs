@@ -98,9 +98,13 @@ pub(crate) struct ConnectionState {
     since_ms: AtomicU64,
     /// Whether a write waits because the socket is full.
     blocked: AtomicBool,
-    /// Start of the stall timeout. This is the last time when bytes were sent, a write started to
-    /// wait, or a handler returned.
+    /// Start of the stall timeout of the socket. This is the last time when bytes were sent, a write
+    /// started to wait, or a handler returned.
     moved_ms: AtomicU64,
+    /// Start of the stall timeout of HTTP/2 responses. This is the last time when bytes of a body
+    /// were sent, a source had bytes again, or a handler returned. Other sent bytes do not count,
+    /// because a client can request them with PING.
+    body_moved_ms: AtomicU64,
     requests: AtomicU64,
     /// Number of requests whose handler has not returned.
     running: AtomicU32,
@@ -143,6 +147,7 @@ impl ConnectionState {
             since_ms: now,
             blocked: AtomicBool::new(false),
             moved_ms: AtomicU64::new(clock.now_ms()),
+            body_moved_ms: AtomicU64::new(clock.now_ms()),
             clock,
             requests: AtomicU64::new(0),
             running: AtomicU32::new(0),
@@ -365,9 +370,9 @@ impl InFlight {
     pub(crate) fn mark_responded(&mut self) {
         if !std::mem::replace(&mut self.responded, true) {
             self.shared.running.fetch_sub(1, Relaxed);
-            self.shared
-                .moved_ms
-                .store(self.shared.clock.now_ms(), Relaxed);
+            let now_ms = self.shared.clock.now_ms();
+            self.shared.moved_ms.store(now_ms, Relaxed);
+            self.shared.body_moved_ms.store(now_ms, Relaxed);
         }
     }
 }

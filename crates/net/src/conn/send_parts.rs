@@ -38,6 +38,9 @@ pub(crate) struct OutgoingParts<'a> {
 #[derive(Clone, Copy)]
 enum OutgoingItem<'a> {
     Copied(&'a [u8]),
+    /// Bytes in the mapping of a file. The kernel can copy them only while the file is not
+    /// truncated.
+    Mapped(&'a [u8]),
     Uncopied(UncopiedPart<'a>),
     Pipe(&'a PipeBytes),
 }
@@ -68,7 +71,9 @@ impl<'a> OutgoingParts<'a> {
             && !sent.full
         {
             let (offered, turn) = match first {
-                OutgoingItem::Copied(_) => send_copied(socket, &mut items),
+                OutgoingItem::Copied(_) | OutgoingItem::Mapped(_) => {
+                    send_copied(socket, &mut items)
+                }
                 OutgoingItem::Uncopied(_) => send_uncopied(socket, &mut items),
                 OutgoingItem::Pipe(pipe) => {
                     let pipe = *pipe;
@@ -104,7 +109,7 @@ impl<'a> OutgoingItem<'a> {
             (BodyPart::Arena(bytes), _) => OutgoingItem::Uncopied(UncopiedPart::Memory(bytes)),
             (BodyPart::Pipe(pipe), _) => OutgoingItem::Pipe(pipe),
             (BodyPart::File(range), Some(file)) => match file.mapped_bytes(range) {
-                Some(bytes) if is_short => OutgoingItem::Copied(bytes),
+                Some(bytes) if is_short => OutgoingItem::Mapped(bytes),
                 _ => OutgoingItem::Uncopied(UncopiedPart::File {
                     file,
                     offset: range.start,
@@ -126,19 +131,32 @@ fn send_copied<'a, I: Iterator<Item = OutgoingItem<'a>>>(
     items: &mut OutgoingItems<'a, I>,
 ) -> (usize, io::Result<SendOutcome>) {
     let mut slices = [IoSlice::new(b""); SLICES_MAX];
-    let (mut count, mut offered) = (0, 0);
+    let (mut count, mut offered, mut is_mapped) = (0, 0, false);
     for slot in &mut slices {
-        let Some(OutgoingItem::Copied(bytes)) =
-            items.next_if(|item| matches!(item, OutgoingItem::Copied(_)))
-        else {
-            break;
+        let is_copied = |item: &OutgoingItem<'_>| {
+            matches!(item, OutgoingItem::Copied(_) | OutgoingItem::Mapped(_))
+        };
+        let bytes = match items.next_if(is_copied) {
+            Some(OutgoingItem::Copied(bytes)) => bytes,
+            Some(OutgoingItem::Mapped(bytes)) => {
+                is_mapped = true;
+                bytes
+            }
+            _ => break,
         };
         *slot = IoSlice::new(bytes);
         offered += bytes.len();
         count += 1;
     }
     let slices = slices.get(..count).unwrap_or_default();
-    (offered, send_slices(socket, slices, items.peek().is_some()))
+    let mut turn = send_slices(socket, slices, items.peek().is_some());
+    if let Ok(sent) = &mut turn {
+        // The kernel also writes fewer bytes if a mapped file was truncated. If the socket is not
+        // full, waiting for room would never complete. The next write shows which of the two
+        // occurred.
+        sent.full &= !is_mapped;
+    }
+    (offered, turn)
 }
 
 /// Sends the next uncopied items by reference. This can fail, for example if the kernel lacks the
@@ -151,7 +169,7 @@ fn send_uncopied<'a, I: Iterator<Item = OutgoingItem<'a>>>(
     let parts = std::iter::from_fn(|| {
         match items.next_if(|item| matches!(item, OutgoingItem::Uncopied(_)))? {
             OutgoingItem::Uncopied(part) => Some(part),
-            OutgoingItem::Copied(_) | OutgoingItem::Pipe(_) => None,
+            _ => None,
         }
     });
     let parts: Vec<UncopiedPart<'_>> = parts.collect();
@@ -208,4 +226,45 @@ fn move_pipe(socket: BorrowedFd<'_>, pipe: &PipeBytes, more: bool) -> io::Result
             count => Ok(count),
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::conn::tcp::map_test_file;
+
+    /// Regression: the connection waited for room although the socket was not full, and was cut as
+    /// stalled.
+    #[test]
+    fn a_truncated_mapped_file_does_not_mean_a_full_socket() {
+        const PAGE: u64 = 4096;
+        const PAGES: u64 = 32;
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let _client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let socket = listener.accept().unwrap().0;
+        socket.set_nonblocking(true).unwrap();
+        let file = Arc::new(tempfile::tempfile().unwrap());
+        file.set_len(PAGES * PAGE).unwrap();
+        let mapping = map_test_file(&file, (PAGES * PAGE) as usize);
+        let body_file = BodyFile::new(file.clone(), Some(mapping), PAGES * PAGE, 0);
+        let part = |page| BodyPart::File(page * PAGE..(page + 1) * PAGE);
+        let mut chunk = Chunk::from_parts(Some(body_file), (0..PAGES).map(part).collect());
+        file.set_len((PAGES - 4) * PAGE).unwrap();
+        let send = |chunk: &Chunk| {
+            let outgoing = OutgoingParts {
+                before: b"head",
+                chunk: Some(chunk),
+                after: b"",
+            };
+            outgoing.send_to(socket.as_fd())
+        };
+        let sent = send(&chunk).unwrap();
+        assert!(sent.count > 4 && !sent.full, "{sent:?}");
+        chunk.advance((PAGES - 4) * PAGE);
+        let error = send(&chunk).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(Errno::FAULT.raw_os_error()));
+    }
 }

@@ -209,6 +209,26 @@ fn get_option(fd: BorrowedFd<'_>, level: i32, name: i32, into: &mut [u8]) -> io:
     }
 }
 
+/// Maps the first `len` bytes of a file for the rest of the process.
+#[cfg(test)]
+pub(super) fn map_test_file(file: &std::fs::File, len: usize) -> bytes::Bytes {
+    let (protection, flags) = (libc::PROT_READ, libc::MAP_SHARED);
+    // SAFETY: the kernel chooses the address, so the new mapping replaces no other memory. The
+    // mapping is never removed. Only the kernel reads the bytes, so a truncated file does no harm.
+    unsafe {
+        let start = libc::mmap(
+            std::ptr::null_mut(),
+            len,
+            protection,
+            flags,
+            file.as_raw_fd(),
+            0,
+        );
+        assert_ne!(start, libc::MAP_FAILED);
+        bytes::Bytes::from_static(std::slice::from_raw_parts(start.cast(), len))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,14 +11,16 @@
 //! | successor | `ready`, when it accepts connections | |
 //! | predecessor | `draining`, or `refused REASON` | |
 //!
-//! If the successor fails before it is ready, the predecessor continues to serve.
+//! If the successor fails before it is ready, the predecessor continues to serve. After `draining`,
+//! the successor gives its own socket the name of the predecessor's socket, and closes the
+//! connection.
 
 use std::io::{self, IoSlice, IoSliceMut, Write};
 use std::mem::MaybeUninit;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::net::{
@@ -90,64 +92,71 @@ impl InheritedPorts {
     }
 
     /// Makes the predecessor drain. This process must already accept connections.
-    fn replace_predecessor(self) -> io::Result<()> {
-        let Some(mut stream) = self.predecessor else {
+    fn replace_predecessor(&self) -> io::Result<()> {
+        let Some(stream) = &self.predecessor else {
             return Ok(());
         };
-        // If the predecessor has exited in the meantime, nothing remains to be done.
-        if stream.write_all(b"ready\n").is_err() {
-            return Ok(());
-        }
-        let (text, _) = receive_until(&stream, |text| text.ends_with('\n'))?;
-        match text.strip_prefix("refused ") {
-            Some(reason) => Err(io::Error::other(reason.trim_end().to_owned())),
-            None => Ok(()),
+        // Ignores the result. A predecessor that no longer waits has closed the connection, but its
+        // refusal can still be received.
+        let _ = (&*stream).write_all(b"ready\n");
+        match receive_until(stream, |text| text.ends_with('\n')) {
+            Ok((text, _)) => match text.strip_prefix("refused ") {
+                Some(reason) => Err(io::Error::other(reason.trim_end().to_owned())),
+                None => Ok(()),
+            },
+            // The predecessor has exited in the meantime, so nothing remains to be done.
+            Err(error) if is_disconnect(&error) => Ok(()),
+            Err(error) => Err(error),
         }
     }
 }
 
 impl RunningProgram {
-    /// Starts to accept successors on `handover_socket`, and makes a predecessor drain. Call this
+    /// Makes a predecessor drain, and starts to accept successors on `handover_socket`. Call this
     /// when all ports accept connections.
     ///
     /// # Errors
     /// [`FatalError::Cannot`] when the socket cannot be created, or when the predecessor no
-    /// longer waits for this process.
+    /// longer waits for this process. The predecessor then continues to serve.
     pub fn replace_predecessor(
         &mut self,
         program: &'static str,
         handover_socket: Option<&Path>,
         inherited: InheritedPorts,
     ) -> Result<(), FatalError> {
-        if let Some(path) = handover_socket {
-            self.offer_ports(program, path)
-                .map_err(FatalError::cannot(describe_path(path)))?;
+        // A process without this socket has no predecessor.
+        let Some(path) = handover_socket else {
+            return Ok(());
+        };
+        let cannot_offer = || FatalError::cannot(describe_path(path));
+        let temporary = self.offer_ports(program, path).map_err(cannot_offer())?;
+        if let Err(error) = inherited.replace_predecessor() {
+            // Ignores an error, because the next process with this process id removes the file.
+            let _ = std::fs::remove_file(&temporary);
+            let failed = FatalError::cannot("cannot replace the running process");
+            return Err(failed(error));
         }
-        inherited
-            .replace_predecessor()
-            .map_err(FatalError::cannot("cannot replace the running process"))
+        std::fs::rename(&temporary, path).map_err(cannot_offer())?;
+        // The predecessor closes its socket at `path` when this connection closes. Until then, the
+        // socket at `path` must be replaced, so that another successor always finds a socket.
+        drop(inherited);
+        Ok(())
     }
 
-    fn offer_ports(&mut self, program: &'static str, path: &Path) -> io::Result<()> {
+    /// Starts to accept successors on a socket with a temporary name. Returns this name. The
+    /// caller renames the socket to `path` when the predecessor no longer needs that name.
+    fn offer_ports(&mut self, program: &'static str, path: &Path) -> io::Result<PathBuf> {
         let copies = std::mem::take(&mut self.copies);
-        let listener = bind_and_rename(path)?;
-        let shutdown = self.shutdown.clone();
-        let offer = move || async move {
-            let Ok(listener) = tokio::net::UnixListener::from_std(listener) else {
-                return;
-            };
-            let offer = PortOffer {
-                program,
-                copies,
-                shutdown: shutdown.clone(),
-            };
-            tokio::select! {
-                () = shutdown.wait_until_draining() => {}
-                () = offer.serve_successors(&listener) => {}
-            }
+        let (temporary, listener) = bind_temporary(path)?;
+        let offer = PortOffer {
+            program,
+            copies,
+            shutdown: self.shutdown.clone(),
+            start_timeout: START_TIMEOUT,
         };
-        self.spawn_until_drained("handover", offer)
-            .map_err(|error| io::Error::other(error.to_string()))
+        self.spawn_until_drained("handover", move || offer.run_until_drained(listener))
+            .map_err(|error| io::Error::other(error.to_string()))?;
+        Ok(temporary)
     }
 }
 
@@ -155,19 +164,17 @@ fn describe_path(path: &Path) -> String {
     format!("handover-socket {}", path.display())
 }
 
-/// Binds a socket under a temporary name and then renames it, so that a successor always finds a
-/// socket at `path`.
-fn bind_and_rename(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
+/// Binds a socket with a temporary name in the folder of `path`.
+fn bind_temporary(path: &Path) -> io::Result<(PathBuf, UnixListener)> {
     use std::os::unix::fs::PermissionsExt;
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}", std::process::id()));
     // An earlier process with the same process id may have left a socket with this name.
     let _ = std::fs::remove_file(&name);
-    let listener = std::os::unix::net::UnixListener::bind(&name)?;
+    let listener = UnixListener::bind(&name)?;
     std::fs::set_permissions(&name, std::fs::Permissions::from_mode(0o600))?;
-    std::fs::rename(&name, path)?;
     listener.set_nonblocking(true)?;
-    Ok(listener)
+    Ok((name.into(), listener))
 }
 
 /// The sockets that a running process offers.
@@ -175,23 +182,41 @@ struct PortOffer {
     program: &'static str,
     copies: Vec<(&'static str, ListenerCopies)>,
     shutdown: Shutdown,
+    /// Time limit for the start of a successor.
+    start_timeout: Duration,
 }
 
 impl PortOffer {
-    async fn serve_successors(&self, listener: &tokio::net::UnixListener) {
+    /// Serves successors until one of them has taken the ports, or until this process drains.
+    async fn run_until_drained(self, listener: UnixListener) {
+        let Ok(listener) = tokio::net::UnixListener::from_std(listener) else {
+            return;
+        };
+        let successor = tokio::select! {
+            () = self.shutdown.wait_until_draining() => return,
+            successor = self.serve_successors(&listener) => successor,
+        };
+        tracing::info!("a successor has taken the ports; draining");
+        self.shutdown.hand_over();
+        // Ignores the errors, because the ports have already been handed over.
+        let _ = send_message(&successor, "draining\n", None).await;
+        // Keeps the listener until the successor has replaced the socket's name. Another successor
+        // that connects earlier is then disconnected, and tries again.
+        let _ = expect_message(&successor, "", MESSAGE_TIMEOUT).await;
+    }
+
+    /// Completes when a successor is ready. Returns the connection to this successor.
+    async fn serve_successors(
+        &self,
+        listener: &tokio::net::UnixListener,
+    ) -> tokio::net::UnixStream {
         loop {
             let Ok((stream, _)) = listener.accept().await else {
                 tokio::time::sleep(ATTEMPT_PAUSE).await;
                 continue;
             };
             match self.serve_successor(&stream).await {
-                Ok(()) => {
-                    tracing::info!("a successor has taken the ports; draining");
-                    self.shutdown.hand_over();
-                    // Ignores the error, because the ports have already been handed over.
-                    let _ = send_message(&stream, "draining\n", None).await;
-                    return;
-                }
+                Ok(()) => return stream,
                 Err(error) => {
                     tracing::warn!(%error, "a successor did not take the ports");
                     let refusal = format!("refused {error}\n");
@@ -213,7 +238,7 @@ impl PortOffer {
             }
         }
         send_message(stream, "end\n", None).await?;
-        expect_message(stream, "ready\n", START_TIMEOUT).await
+        expect_message(stream, "ready\n", self.start_timeout).await
     }
 }
 
@@ -392,4 +417,94 @@ fn receive_until(
         }
     }
     Ok((text, sockets))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    const PROGRAM: &str = "serve";
+
+    /// Starts a program that offers its ports at `path`, but waits only briefly for a successor.
+    fn start_impatient(path: &Path) -> RunningProgram {
+        let (temporary, listener) = bind_temporary(path).unwrap();
+        std::fs::rename(temporary, path).unwrap();
+        let mut running = RunningProgram::new(Shutdown::new());
+        let offer = PortOffer {
+            program: PROGRAM,
+            copies: Vec::new(),
+            shutdown: running.shutdown().clone(),
+            start_timeout: Duration::from_millis(100),
+        };
+        running
+            .spawn_until_drained("handover", move || offer.run_until_drained(listener))
+            .unwrap();
+        running
+    }
+
+    fn take_from_predecessor(path: &Path) -> InheritedPorts {
+        let inherited = InheritedPorts::take_inherited_ports(PROGRAM, Some(path)).unwrap();
+        assert!(inherited.has_predecessor());
+        inherited
+    }
+
+    fn wait_for_message(stream: &UnixStream) {
+        let received = rustix::net::recv(stream, &mut [0_u8; 1], RecvFlags::PEEK).unwrap();
+        assert!(received.1 > 0);
+    }
+
+    /// Regression: the successor took the closed connection for an exit of its predecessor, so both
+    /// processes served, and no further process could replace the predecessor.
+    #[test]
+    fn a_successor_that_is_ready_too_late_fails_and_the_next_one_succeeds() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("handover.sock");
+        let first = start_impatient(&path);
+        let inherited = take_from_predecessor(&path);
+        // The predecessor refuses when its time limit is over.
+        wait_for_message(inherited.predecessor.as_ref().unwrap());
+        // The predecessor accepts another successor when it has closed the first connection.
+        take_from_predecessor(&path);
+        let mut late = RunningProgram::new(Shutdown::new());
+        let error = late.replace_predecessor(PROGRAM, Some(&path), inherited);
+        let error = error.unwrap_err().to_string();
+        assert!(
+            error.contains("no message within the time limit"),
+            "{error}"
+        );
+        assert!(!first.shutdown().is_draining());
+        // On a busy machine, a successor may be too late again.
+        let replace = |running: &mut RunningProgram| {
+            running.replace_predecessor(PROGRAM, Some(&path), take_from_predecessor(&path))
+        };
+        let mut next = RunningProgram::new(Shutdown::new());
+        while replace(&mut next).is_err() {}
+        assert!(first.shutdown().is_handed_over());
+        first.join().unwrap();
+        take_from_predecessor(&path);
+        for running in [late, next] {
+            running.shutdown().drain();
+            running.join().unwrap();
+        }
+        let files = std::fs::read_dir(folder.path()).unwrap();
+        assert_eq!(files.count(), 1, "a temporary socket remains");
+    }
+
+    #[test]
+    fn a_predecessor_that_exits_before_its_answer_is_replaced() {
+        let read_ready = |mut stream: UnixStream| stream.read_exact(&mut [0; 6]).unwrap();
+        let see_ready = |stream: UnixStream| wait_for_message(&stream);
+        for exit in [read_ready as fn(UnixStream), see_ready] {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            let exiting = std::thread::spawn(move || exit(theirs));
+            let inherited = InheritedPorts {
+                listeners: Vec::new(),
+                predecessor: Some(ours),
+            };
+            inherited.replace_predecessor().unwrap();
+            exiting.join().unwrap();
+        }
+    }
 }

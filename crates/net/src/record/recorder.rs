@@ -1,7 +1,7 @@
 //! The thread that writes records, and its bounded queue.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::lines_file::LinesFile;
 use super::{AccessRecord, CmcdRecord, RecordFormat, StorageRequestRecord, TcpRecord};
 use crate::metrics::{Counter, MetricSpec, Metrics};
 
@@ -18,8 +19,6 @@ const WAITING_MAX: usize = 65_536;
 /// Maximum number of player reports in the queue. A full queue uses about 60 MB. Player reports are
 /// larger than other records.
 const REPORTS_WAITING_MAX: usize = 8192;
-/// Approximate size of one write to the file.
-const BUFFER_BYTES: usize = 256 << 10;
 /// Longest time for which the writer thread waits before it writes queued records.
 const DELAY_MAX: Duration = Duration::from_millis(200);
 
@@ -143,9 +142,7 @@ impl Recorder {
             counters,
         });
         let (thread_state, path) = (Arc::clone(&shared), path.to_owned());
-        let run = move || {
-            thread_state.write_until_closed(BufWriter::with_capacity(BUFFER_BYTES, file), &path)
-        };
+        let run = move || thread_state.write_until_closed(LinesFile::new(file), &path);
         let handle = std::thread::Builder::new()
             .name("records".into())
             .spawn(run)?;
@@ -227,24 +224,17 @@ impl RecorderState {
     }
 
     /// Writes records until the recorder is closed.
-    fn write_until_closed(&self, mut to: BufWriter<File>, path: &Path) {
+    fn write_until_closed(&self, mut to: LinesFile, path: &Path) {
         let mut batch = Vec::new();
         self.write_file_header(&mut to);
         loop {
             let (closed, reopen) = self.next_batch(&mut batch);
-            let count = batch.len() as u64;
-            match write_batch(&mut to, self.format, &batch) {
-                Ok(()) => self.counters.written.inc_by(count),
-                Err(error) => {
-                    tracing::warn!(%error, count, "cannot write records");
-                    self.counters.dropped.inc_by(count)
-                }
-            };
+            self.write_batch(&mut to, &batch);
             batch.clear();
             if reopen {
                 match open_for_append(path) {
                     Ok(file) => {
-                        to = BufWriter::with_capacity(BUFFER_BYTES, file);
+                        to = LinesFile::new(file);
                         self.write_file_header(&mut to);
                         self.counters.reopened.inc();
                     }
@@ -261,10 +251,28 @@ impl RecorderState {
 
     /// Writes the header lines of a newly opened file. An error is only logged, because later lines
     /// have the right format even without the header lines.
-    fn write_file_header(&self, to: &mut BufWriter<File>) {
-        let written = self.format.write_header_lines(to).and_then(|()| to.flush());
-        if let Err(error) = written {
+    fn write_file_header(&self, to: &mut LinesFile) {
+        let format = self.format;
+        let written = to.write_lines([format], |format, lines| format.write_header_lines(lines));
+        if let (_, Err(error)) = written {
             tracing::warn!(%error, "cannot write the head of the records file");
+        }
+    }
+
+    /// Writes records, and counts the written and the lost records.
+    fn write_batch(&self, to: &mut LinesFile, batch: &[RecordLine]) {
+        if batch.is_empty() {
+            return;
+        }
+        let (written, result) = to.write_lines(batch, |record, lines| match record {
+            RecordLine::Access(access) => self.format.write_access(lines, access),
+            other => write_json(lines, other),
+        });
+        self.counters.written.inc_by(written);
+        if let Err(error) = result {
+            let count = batch.len() as u64 - written;
+            tracing::warn!(%error, count, "cannot write records");
+            self.counters.dropped.inc_by(count);
         }
     }
 
@@ -285,23 +293,10 @@ fn open_for_append(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
 
-fn write_batch(
-    to: &mut BufWriter<File>,
-    format: RecordFormat,
-    batch: &[RecordLine],
-) -> io::Result<()> {
-    for record in batch {
-        match record {
-            RecordLine::Access(access) => format.write_access(to, access)?,
-            other => write_json(to, other)?,
-        }
-    }
-    to.flush()
-}
-
-fn write_json(to: &mut BufWriter<File>, record: &RecordLine) -> io::Result<()> {
-    serde_json::to_writer(&mut *to, record)?;
-    to.write_all(b"\n")
+fn write_json(lines: &mut Vec<u8>, record: &RecordLine) -> io::Result<()> {
+    serde_json::to_writer(&mut *lines, record)?;
+    lines.push(b'\n');
+    Ok(())
 }
 
 #[derive(Debug)]
@@ -462,6 +457,30 @@ mod tests {
             ];
             assert!(starts.into_iter().flatten().eq(head), "{text}");
         }
+    }
+
+    /// Regression: a write ended within a line, and a line of the other process followed.
+    #[test]
+    fn the_lines_of_two_processes_do_not_mix_during_a_hand_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("records.jsonl");
+        // Each process opens the file itself.
+        let open = || Recorder::open_file(&path, RecordFormat::Json, &Metrics::new()).unwrap();
+        let recorders = [open(), open()];
+        std::thread::scope(|scope| {
+            for recorder in &recorders {
+                scope.spawn(|| (0..10_000).for_each(|_| recorder.record_access(sample_access())));
+            }
+        });
+        drop(recorders);
+        let text = std::fs::read_to_string(&path).unwrap();
+        for line in text.lines() {
+            assert!(
+                serde_json::from_str::<serde_json::Value>(line).is_ok(),
+                "{line}"
+            );
+        }
+        assert_eq!(text.lines().count(), 20_000);
     }
 
     #[test]

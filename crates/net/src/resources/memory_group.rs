@@ -31,12 +31,14 @@ impl MemoryGroup {
         limited.collect()
     }
 
-    /// Returns the bytes of memory in use, without the pages of files.
+    /// Returns the bytes of memory in use, without the pages of files and the kernel's caches of
+    /// folders and inodes.
     ///
     /// The kernel drops file pages before the group reaches its limit. The function therefore
     /// subtracts both lists of file pages, the active list and the inactive list. The active list
     /// contains the pages of films that are sent often. If these pages were counted, popular films
-    /// would look like an overload.
+    /// would look like an overload. The kernel also drops reclaimable slab memory, which grows with
+    /// the number of files that were looked up. Version 1 does not report this memory.
     pub(super) fn used_bytes(&self) -> Option<u64> {
         let (current, prefix) = match self.version {
             ControlGroupVersion::V2 => ("memory.current", ""),
@@ -52,7 +54,8 @@ impl MemoryGroup {
             value.and_then(|value| value.parse().ok()).unwrap_or(0)
         };
         let files = bytes("inactive_file").saturating_add(bytes("active_file"));
-        Some(current.saturating_sub(files))
+        let caches = files.saturating_add(bytes("slab_reclaimable"));
+        Some(current.saturating_sub(caches))
     }
 }
 

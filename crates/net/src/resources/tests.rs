@@ -80,6 +80,18 @@ fn pages_of_files_are_not_in_use() {
     assert_eq!(tree.limit("4:memory:/b\n").used_bytes(), Some(100));
 }
 
+#[test]
+fn reclaimable_slab_memory_is_not_in_use() {
+    let stat = "anon 100\nslab_reclaimable 300\nslab_unreclaimable 90\nslab 390\n";
+    let files = [
+        ("a/memory.max", "1000\n"),
+        ("a/memory.current", "900\n"),
+        ("a/memory.stat", stat),
+    ];
+    let tree = GroupTree::new(&files);
+    assert_eq!(tree.limit("0::/a\n").used_bytes(), Some(600));
+}
+
 /// A parent group may have used a larger share of its limit than the group with the lowest limit.
 #[test]
 fn the_fullest_of_nested_groups_counts() {

@@ -88,6 +88,9 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for FramingMonitor<T> {
 
 const CONTENT_LENGTH: &[u8] = b"content-length";
 const TRANSFER_ENCODING: &[u8] = b"transfer-encoding";
+/// The first line of an HTTP/2 connection in lower case (RFC 9113 section 3.4). No request line of
+/// HTTP/1.1 is equal to this line, because its version is invalid there.
+const HTTP2_PREFACE_LINE: &[u8] = b"pri * http/2.0";
 /// Length of the longer of the two field names.
 const NAME_BYTES_MAX: usize = TRANSFER_ENCODING.len();
 
@@ -199,7 +202,9 @@ impl HeadScanner {
         match self.state {
             // The parser skips empty lines before a request, so the scanner skips them too.
             FramingScanState::RequestLine if is_empty => {}
-            FramingScanState::RequestLine if self.name.starts_with(b"pri ") => {
+            FramingScanState::RequestLine
+                if self.name.get(..self.name_len) == Some(HTTP2_PREFACE_LINE) =>
+            {
                 self.state = FramingScanState::Done;
             }
             FramingScanState::RequestLine => self.state = FramingScanState::Name,
@@ -260,6 +265,8 @@ mod tests {
             "POST / HTTP/1.1\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n",
             "POST / HTTP/1.1\r\nTRANSFER-encoding: chunked\r\ncontent-LENGTH:4\r\n\r\n",
             "POST / HTTP/1.1\nTransfer-Encoding: chunked\nContent-Length:\n\n",
+            "PRI / HTTP/1.1\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "PRI * HTTP/1.1\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n",
             &format!("\r\n{first}{body}POST / HTTP/1.1\r\nContent-Length: 0\r\n{body}"),
         ] {
             assert!(is_ambiguous(text), "{text:?}");

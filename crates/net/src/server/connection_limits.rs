@@ -120,12 +120,12 @@ impl OpenConnectionCounts {
             .by_address
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let count = by_address.entry(address).or_insert(0);
-        if *count >= max_per_address {
+        let count = by_address.get(&address).copied().unwrap_or(0);
+        if count >= max_per_address {
             self.total.fetch_sub(1, Relaxed);
             return Some("address");
         }
-        *count += 1;
+        by_address.insert(address, count + 1);
         None
     }
 }
@@ -191,6 +191,13 @@ mod tests {
         drop(other);
         assert!(limits.state.by_address.lock().unwrap().is_empty());
         assert_eq!(limits.state.total.load(Relaxed), 0);
+    }
+
+    #[test]
+    fn a_refused_address_uses_no_memory() {
+        let limits = test_limits(3, 0);
+        assert!(limits.take_slot([10, 0, 0, 1].into(), false).is_none());
+        assert!(limits.state.by_address.lock().unwrap().is_empty());
     }
 
     #[test]

@@ -37,15 +37,25 @@ pub(super) struct LowRttDetector {
 impl LowRttDetector {
     /// Lets all connections of these listeners start without pacing.
     ///
-    /// Returns `None` and changes nothing if `rtt` is zero, if the system does not pace, or if the
-    /// system refuses to change the algorithm.
+    /// Returns `None` and changes nothing if `rtt` is zero, if the system does not pace, if the
+    /// service manager has set another algorithm, or if the system refuses to change the algorithm.
     pub(super) fn with_unpaced_listeners(
         listeners: &[Vec<TcpListener>],
         rtt: Duration,
     ) -> Option<LowRttDetector> {
+        LowRttDetector::with_system_algorithm(listeners, rtt, system_algorithm().ok()?)
+    }
+
+    fn with_system_algorithm(
+        listeners: &[Vec<TcpListener>],
+        rtt: Duration,
+        system_algorithm: String,
+    ) -> Option<LowRttDetector> {
         let all = || listeners.iter().flatten().map(AsFd::as_fd);
-        let system_algorithm = tcp::congestion_algorithm(all().next()?).ok()?;
-        if rtt.is_zero() || !system_algorithm.starts_with(PACED) {
+        // A predecessor that has passed its listeners has already disabled pacing on them.
+        let found = tcp::congestion_algorithm(all().next()?).ok()?;
+        let is_expected = found == system_algorithm || found == UNPACED;
+        if rtt.is_zero() || !system_algorithm.starts_with(PACED) || !is_expected {
             return None;
         }
         let begun = probe_algorithms(&system_algorithm)
@@ -93,10 +103,18 @@ fn set_algorithm(socket: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     Ok(rustix::net::sockopt::set_tcp_congestion(socket, name)?)
 }
 
+fn open_unused_socket() -> io::Result<socket2::Socket> {
+    socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)
+}
+
+/// Returns the system's default algorithm, which new sockets use.
+fn system_algorithm() -> io::Result<String> {
+    tcp::congestion_algorithm(open_unused_socket()?.as_fd())
+}
+
 /// Checks on an unused socket that both algorithms can be set.
 fn probe_algorithms(system_algorithm: &str) -> io::Result<()> {
-    let (domain, kind) = (socket2::Domain::IPV4, socket2::Type::STREAM);
-    let socket = socket2::Socket::new(domain, kind, None)?;
+    let socket = open_unused_socket()?;
     set_algorithm(socket.as_fd(), UNPACED)?;
     set_algorithm(socket.as_fd(), system_algorithm)
 }
@@ -105,6 +123,12 @@ fn probe_algorithms(system_algorithm: &str) -> io::Result<()> {
 mod tests {
     use super::*;
     use std::net::TcpStream;
+
+    const LIMIT: Duration = Duration::from_millis(1);
+
+    fn detect_on_paced_system(listeners: &[Vec<TcpListener>]) -> Option<LowRttDetector> {
+        LowRttDetector::with_system_algorithm(listeners, LIMIT, PACED.to_owned())
+    }
 
     fn test_listeners() -> Vec<Vec<TcpListener>> {
         vec![vec![TcpListener::bind("127.0.0.1:0").unwrap()]]
@@ -123,13 +147,11 @@ mod tests {
     fn low_rtt_clients_are_not_paced_and_others_are() {
         let listeners = test_listeners();
         let listener = &listeners[0][0];
-        let system_algorithm = algorithm_of(listener);
         // Emulates a system that paces by default. If the kernel has no BBR, the test is skipped.
         if set_algorithm(listener.as_fd(), PACED).is_err() {
             return eprintln!("SKIPPED no {PACED} here");
         }
-        let detector =
-            LowRttDetector::with_unpaced_listeners(&listeners, Duration::from_millis(1)).unwrap();
+        let detector = detect_on_paced_system(&listeners).unwrap();
         let (_client, socket) = connect_to(listener);
         assert_eq!(algorithm_of(&socket), UNPACED);
         detector.pace_if_remote(socket.as_fd(), "127.0.0.1".parse().unwrap());
@@ -145,12 +167,39 @@ mod tests {
             far.pace_if_remote(socket.as_fd(), "192.0.2.1".parse().unwrap());
             assert_eq!(algorithm_of(&socket), "cubic");
         }
-        set_algorithm(listener.as_fd(), &system_algorithm).unwrap();
+    }
+
+    /// Regression: a successor read the system's algorithm from the listeners of its predecessor,
+    /// which had disabled pacing on them. No client was then paced.
+    #[test]
+    fn high_rtt_clients_are_paced_after_a_hand_over() {
+        let listeners = test_listeners();
+        let listener = &listeners[0][0];
+        if set_algorithm(listener.as_fd(), PACED).is_err() {
+            return eprintln!("SKIPPED no {PACED} here");
+        }
+        detect_on_paced_system(&listeners).unwrap();
+        let successor = detect_on_paced_system(&listeners).unwrap();
+        let (_client, socket) = connect_to(listener);
+        assert_eq!(algorithm_of(&socket), UNPACED);
+        let rtt = Duration::from_nanos(1);
+        let far = LowRttDetector { rtt, ..successor };
+        far.pace_if_remote(socket.as_fd(), "192.0.2.1".parse().unwrap());
+        assert_eq!(algorithm_of(&socket), PACED);
+    }
+
+    #[test]
+    fn the_default_is_not_read_from_a_changed_listener() {
+        let listeners = test_listeners();
+        set_algorithm(listeners[0][0].as_fd(), UNPACED).unwrap();
+        let detector = LowRttDetector::with_unpaced_listeners(&listeners, LIMIT);
+        let is_paced = system_algorithm().unwrap().starts_with(PACED);
+        assert_eq!(detector.is_some(), is_paced);
     }
 
     #[test]
     fn a_round_trip_that_was_not_measured_is_not_short() {
-        let (rtt, system_algorithm) = (Duration::from_millis(1), PACED.to_owned());
+        let (rtt, system_algorithm) = (LIMIT, PACED.to_owned());
         let has_warned = AtomicBool::new(false);
         let detector = LowRttDetector {
             rtt,
@@ -167,11 +216,17 @@ mod tests {
     fn nothing_changes_without_pacing_or_with_a_zero_rtt() {
         let listeners = test_listeners();
         let socket = listeners[0][0].as_fd();
-        assert!(LowRttDetector::with_unpaced_listeners(&listeners, Duration::ZERO).is_none());
+        let detect = |rtt, system: &str| {
+            LowRttDetector::with_system_algorithm(&listeners, rtt, system.to_owned())
+        };
         set_algorithm(socket, UNPACED).unwrap();
-        assert!(
-            LowRttDetector::with_unpaced_listeners(&listeners, Duration::from_millis(1)).is_none()
-        );
+        assert!(detect(Duration::ZERO, PACED).is_none());
+        assert!(detect(LIMIT, UNPACED).is_none());
         assert_eq!(tcp::congestion_algorithm(socket).unwrap(), UNPACED);
+        // The service manager may have set another algorithm (`TCPCongestion=`).
+        if set_algorithm(socket, "cubic").is_ok() {
+            assert!(detect(LIMIT, PACED).is_none());
+            assert_eq!(tcp::congestion_algorithm(socket).unwrap(), "cubic");
+        }
     }
 }

@@ -30,6 +30,7 @@ pub struct Shutdown {
     held: Arc<AtomicUsize>,
     handed_over: Arc<AtomicBool>,
     draining_since: Arc<OnceLock<Instant>>,
+    signalled: Arc<AtomicBool>,
 }
 
 /// A guard for background work, such as a fetch that serves several requests. Draining workers run
@@ -54,6 +55,7 @@ impl Shutdown {
             held: Arc::default(),
             handed_over: Arc::default(),
             draining_since: Arc::default(),
+            signalled: Arc::default(),
         }
     }
 
@@ -85,7 +87,7 @@ impl Shutdown {
         let wait = async move {
             loop {
                 tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
-                signalled.advance_phase();
+                signalled.handle_signal();
             }
         };
         std::thread::Builder::new()
@@ -148,9 +150,11 @@ impl Shutdown {
         self.wait_for_phase(ShutdownPhase::Stopped).await;
     }
 
-    /// Starts the drain. If the drain has already started, stops the servers at once.
-    fn advance_phase(&self) {
-        if self.is_draining() {
+    /// Starts the drain on the first signal, and stops the servers at once on the second signal. A
+    /// process that drains after a hand-over continues on its first signal, because that signal may
+    /// be meant for all processes of a service.
+    fn handle_signal(&self) {
+        if self.signalled.swap(true, Ordering::Relaxed) {
             self.stop()
         } else {
             self.drain()
@@ -180,5 +184,20 @@ impl Shutdown {
 impl Default for Shutdown {
     fn default() -> Shutdown {
         Shutdown::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_signal_after_a_hand_over_does_not_end_the_drain() {
+        let shutdown = Shutdown::new();
+        shutdown.hand_over();
+        shutdown.handle_signal();
+        assert_eq!(*shutdown.phase.borrow(), ShutdownPhase::Draining);
+        shutdown.handle_signal();
+        assert_eq!(*shutdown.phase.borrow(), ShutdownPhase::Stopped);
     }
 }

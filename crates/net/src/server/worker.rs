@@ -123,6 +123,11 @@ where
             tokio::select! {
                 biased;
                 () = &mut end => return,
+                // Precedes the accept, which completes at once while it fails.
+                due = tick.tick(), if !self.open.lock_entries().is_empty() => {
+                    self.service.common.worker_delay.observe(due.elapsed());
+                    self.sweep_connections();
+                }
                 accepted = accept_any(&self.listeners) => {
                     // Restarts the timer. The worker does not wait for the timer while there are no
                     // connections, so the next tick may be overdue.
@@ -130,10 +135,6 @@ where
                         tick.reset();
                     }
                     self.handle_accepted(accepted).await;
-                }
-                due = tick.tick(), if !self.open.lock_entries().is_empty() => {
-                    self.service.common.worker_delay.observe(due.elapsed());
-                    self.sweep_connections();
                 }
             }
         }

@@ -34,8 +34,13 @@ impl ConnectionState {
             let quiet = Duration::from_millis(now.saturating_sub(since.load(Relaxed)));
             quiet > limit.saturating_add(slack)
         };
-        let stalled = over(&self.moved_ms, limits.stall_timeout);
-        if stalled && (self.blocked.load(Relaxed) || self.window_shut()) {
+        if self.memory().is_some_and(|memory| memory.take_progress()) {
+            self.body_moved_ms.store(now, Relaxed);
+        }
+        let is_stalled = |since| over(since, limits.stall_timeout);
+        if (self.blocked.load(Relaxed) && is_stalled(&self.moved_ms))
+            || (self.window_shut() && is_stalled(&self.body_moved_ms))
+        {
             return SweepVerdict::Cut("stalled");
         }
         let wait = self.wait.load(Relaxed);
@@ -56,14 +61,15 @@ impl ConnectionState {
     }
 
     /// Returns whether an HTTP/2 client may have closed its flow-control window. This is possible
-    /// while a response is in flight and no handler is running. The caller checks the time since
-    /// bytes were last sent.
+    /// while no handler is running, and a response is in flight that does not wait for its source.
+    /// The caller checks the time since bytes of a body were last sent.
     ///
     /// A closed window stops the data before it reaches the socket, so `blocked` is not set.
     fn window_shut(&self) -> bool {
+        let waiting_sources = self.memory().map_or(0, |memory| memory.waiting_sources());
         self.multiplexed.load(Relaxed)
             && self.running.load(Relaxed) == 0
-            && self.in_flight.load(Relaxed) > 0
+            && self.in_flight.load(Relaxed) > waiting_sources
     }
 
     /// Returns whether a draining connection may close without losing a request that the client has

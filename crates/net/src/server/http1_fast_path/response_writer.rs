@@ -69,7 +69,9 @@ impl ResponseWriter {
     /// Completes when everything has been sent.
     pub(super) fn poll(&mut self, io: &ConnectionIo, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
-            if !self.done && self.chunk.is_none() {
+            // The framing after a chunk may still be unsent when the chunk is sent. The next chunk
+            // would replace this framing.
+            if !self.done && self.chunk.is_none() && self.after.is_empty() {
                 match self.body.poll_chunk(cx) {
                     Poll::Ready(Some(chunk)) => {
                         self.accept_chunk(Some(chunk.map_err(io::Error::other)?))?;
@@ -171,5 +173,101 @@ fn recycle_buffer(mut buffer: Vec<u8>) {
     if (1..=SPARE_BYTES_MAX).contains(&buffer.capacity()) {
         buffer.clear();
         SPARE.set(buffer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::TcpStream;
+    use std::sync::Arc;
+    use std::task::Waker;
+
+    use bytes::Bytes;
+    use http::Version;
+
+    use super::*;
+    use crate::body::BodyError;
+    use crate::conn::{CoarseClock, ConnectionState};
+
+    const FRAMED: &[u8] = b"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
+
+    /// A stream whose chunks are available at once.
+    struct ReadyChunks(std::vec::IntoIter<&'static str>);
+
+    impl futures_core::Stream for ReadyChunks {
+        type Item = Result<Bytes, BodyError>;
+
+        fn poll_next(
+            mut self: std::pin::Pin<&mut Self>,
+            _cx: &mut Context<'_>,
+        ) -> Poll<Option<Self::Item>> {
+            Poll::Ready(self.0.next().map(|text| Ok(Bytes::from(text))))
+        }
+    }
+
+    fn chunked_writer() -> ResponseWriter {
+        let body = Body::unsized_stream(ReadyChunks(vec!["abc", "de"].into_iter()));
+        let options = ResponseOptions {
+            head: false,
+            last: false,
+            version: Version::HTTP_11,
+        };
+        ResponseWriter::new(Response::new(body), options, Vec::new())
+    }
+
+    /// Returns a connection whose socket is full, its client, and the number of bytes that fill the
+    /// socket.
+    async fn full_connection() -> (ConnectionIo, TcpStream, usize) {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (socket, peer) = listener.accept().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let socket = tokio::net::TcpStream::from_std(socket).unwrap();
+        socket.writable().await.unwrap();
+        let (read, write) = socket.into_split();
+        let clock = Arc::new(CoarseClock::new());
+        let shared = Arc::new(ConnectionState::new(1, peer, false, write, clock));
+        let io = ConnectionIo::new(read, shared);
+        let zeros = vec![0; 1 << 20];
+        let filler = OutgoingParts {
+            before: &zeros,
+            chunk: None,
+            after: b"",
+        };
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut filled = 0;
+        while let Poll::Ready(count) = io.poll_send_parts(&mut cx, filler) {
+            filled += count.unwrap();
+        }
+        (io, client, filled)
+    }
+
+    /// Regression: the next chunk replaced the rest of the framing after a chunk, so that clients
+    /// could not find the end of the chunk.
+    #[tokio::test]
+    async fn a_write_that_ends_within_the_framing_continues_there() {
+        let head_len = chunked_writer().before.len();
+        for cut in head_len..=head_len + b"3\r\nabc\r\n".len() {
+            let (io, mut client, filled) = full_connection().await;
+            let mut writer = chunked_writer();
+            let mut cx = Context::from_waker(Waker::noop());
+            assert!(writer.poll(&io, &mut cx).is_pending());
+            let first = [&writer.before[..], b"abc", writer.after].concat();
+            // As if the socket had accepted this many bytes.
+            writer.advance(cut);
+            let reading = std::thread::spawn(move || {
+                let mut all = Vec::new();
+                client.read_to_end(&mut all).unwrap();
+                all.split_off(filled)
+            });
+            std::future::poll_fn(|cx| writer.poll(&io, cx))
+                .await
+                .unwrap();
+            drop((writer, io));
+            let sent = [&first[..cut], &reading.join().unwrap()].concat();
+            let body = sent.get(head_len..).unwrap();
+            assert!(body == FRAMED, "{cut}: {}", body.escape_ascii());
+        }
     }
 }

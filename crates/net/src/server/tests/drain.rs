@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::support::*;
-use crate::server::Limits;
+use crate::server::{Limits, Server, ServerOptions, Shutdown};
 
 #[test]
 fn a_drain_finishes_what_is_in_flight_and_refuses_the_rest() {
@@ -110,4 +110,22 @@ fn a_drain_that_takes_too_long_is_cut() {
     server.shutdown.drain();
     assert_eq!(client.read_rest(), b"");
     server.join().unwrap();
+}
+
+/// Regression: `run` waited for the other workers in their order, so that a server with a failed
+/// worker continued to run.
+#[test]
+fn a_worker_that_panics_stops_the_others() {
+    let listen = ServerOptions {
+        addresses: vec!["127.0.0.1:0".into()],
+        workers: 2,
+        ..ServerOptions::default()
+    };
+    let server = Server::bind(listen).unwrap();
+    let factory = |number| {
+        assert_eq!(number, 0, "requested by the test");
+        |_, _| async { http::Response::new(crate::Body::empty()) }
+    };
+    let error = server.run(factory, Shutdown::new()).unwrap_err();
+    assert_eq!(error.to_string(), "a worker panicked");
 }

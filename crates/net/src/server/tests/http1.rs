@@ -294,3 +294,23 @@ fn an_encrypted_request_with_two_lengths_is_refused() {
     assert!(text.starts_with("HTTP/1.1 200"), "{text}");
     assert!(text.contains("HTTP/1.1 400"), "{text}");
 }
+
+/// Regression: the client got 408 if the origin was slow to read a request's body.
+#[test]
+fn a_body_is_not_late_because_the_server_reads_it_late() {
+    let server = start_server(Limits::default());
+    let mut client = server.connect();
+    let head = "POST /relayed HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n";
+    client.send_text(&format!("{head}ab"));
+    wait_for_notification(&server.gate.reached);
+    // Exceeds the time in which a client must send its first bytes.
+    std::thread::sleep(RELAY_GRACE);
+    server.gate.open.notify_one();
+    // The server waits for the rest of the body before the rest is sent.
+    std::thread::sleep(RELAY_GRACE / 10);
+    client.send_text("cde");
+    assert_eq!(client.read_response().body, b"5 None");
+    client.send_text(&format!("{head}ab"));
+    server.gate.open.notify_one();
+    assert_eq!(client.read_response().body, b"2 Some(408)");
+}

@@ -1,6 +1,7 @@
 use http_body_util::{BodyExt, Empty};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 
+use super::limits::{cut_count, request_with_window};
 use super::support::*;
 use crate::server::Limits;
 
@@ -142,6 +143,58 @@ async fn a_client_that_keeps_its_window_shut_is_cut() {
         bytes += frame.into_data().map_or(0, |data| data.len());
     }
     assert!(bytes < 60_000_000);
+}
+
+/// Regression: each reply to a PING restarted the stall timeout, so that a client could hold its
+/// responses in memory forever.
+#[test]
+fn pings_do_not_extend_the_stall_timeout() {
+    let server = start_server(Limits {
+        // Longer than a pause of this thread on a busy machine.
+        stall_timeout: std::time::Duration::from_secs(1),
+        ..Limits::default()
+    });
+    std::thread::scope(|scope| {
+        for window in [0, 1] {
+            let stream = request_with_window(&server, 1, window);
+            scope.spawn(|| send_pings_until_cut(stream));
+        }
+    });
+    assert_eq!(cut_count(&server, "stalled").as_deref(), Some("2"));
+}
+
+/// Sends a PING after each reply to the previous PING.
+fn send_pings_until_cut(mut stream: std::net::TcpStream) {
+    use std::io::{Read, Write};
+    let ping = [0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+    let mut replies = [0; 4096];
+    while stream.write_all(&ping).is_ok() && stream.read(&mut replies).is_ok_and(|count| count > 0)
+    {
+    }
+}
+
+#[tokio::test]
+async fn a_response_that_waits_for_its_source_is_not_cut_as_stalled() {
+    let limits = Limits {
+        stall_timeout: std::time::Duration::from_millis(40),
+        ..Limits::default()
+    };
+    let listen = crate::ServerOptions {
+        limits,
+        ..crate::ServerOptions::default()
+    };
+    let server = start_with_workers(1, listen);
+    let mut sender = connect_http2(&server).await;
+    let waiting = tokio::spawn(async move { request_path(&mut sender, "GET", "/gated/5").await });
+    server.gate.reached.notified().await;
+    // When the worker cuts this later request, the other response has waited for longer.
+    let _stalled = request_with_window(&server, 1, 1);
+    while cut_count(&server, "stalled").as_deref() == Some("0") {
+        tokio::task::yield_now().await;
+    }
+    server.gate.open.notify_one();
+    assert_eq!(*waiting.await.unwrap().unwrap().body(), test_pattern(5));
+    assert_eq!(cut_count(&server, "stalled").as_deref(), Some("1"));
 }
 
 /// Regression: if the Host and `:authority` differ, a cache whose key contains only one of the two

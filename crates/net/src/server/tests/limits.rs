@@ -5,7 +5,7 @@ use crate::server::Limits;
 
 const SHORT: Duration = Duration::from_millis(40);
 
-fn cut_count(server: &TestServer, reason: &str) -> Option<String> {
+pub fn cut_count(server: &TestServer, reason: &str) -> Option<String> {
     let name = format!("headwater_connections_cut_total{{reason=\"{reason}\"}} ");
     let text = server.metrics.encode_text().unwrap();
     text.lines()
@@ -29,6 +29,56 @@ fn a_header_that_never_ends_is_cut() {
         b"",
         "so is a connection that sends nothing"
     );
+}
+
+/// Regression: the worker tried to accept again and again, and enforced no timeout meanwhile.
+///
+/// The limit on descriptors applies to the whole process, so the test runs again in a child process.
+#[test]
+fn timeouts_are_enforced_while_no_descriptor_is_left() {
+    const INSIDE: &str = "HEADWATER_TEST_WITHOUT_DESCRIPTORS";
+    if std::env::var_os(INSIDE).is_none() {
+        let name = "server::tests::limits::timeouts_are_enforced_while_no_descriptor_is_left";
+        let mut inside = std::process::Command::new(std::env::current_exe().unwrap());
+        inside
+            .args(["--exact", name, "--nocapture"])
+            .env(INSIDE, "1");
+        let output = inside.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success() && text.contains("1 passed"),
+            "{output:?}"
+        );
+        return;
+    }
+    let limits = Limits {
+        header_timeout: SHORT,
+        ..Limits::default()
+    };
+    let listen = crate::ServerOptions {
+        limits,
+        ..crate::ServerOptions::default()
+    };
+    let server = start_with_workers(1, listen);
+    let mut client = server.connect();
+    assert_eq!(client.get("/full/5").status, 200);
+    let waiting = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    forbid_new_descriptors();
+    waiting.connect(&server.address.into()).unwrap();
+    client.send_text("GET /full/5 HTTP/1.1\r\nHost:");
+    assert_eq!(client.read_rest(), b"");
+    assert_eq!(cut_count(&server, "header").as_deref(), Some("1"));
+}
+
+/// Lowers the limit on descriptors to the number of the next descriptor.
+fn forbid_new_descriptors() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    use std::os::fd::AsRawFd;
+    let next = std::fs::File::open("/dev/null").unwrap().as_raw_fd();
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = u64::try_from(next).ok();
+    setrlimit(Resource::Nofile, limit).unwrap();
+    assert!(std::fs::File::open("/dev/null").is_err());
 }
 
 #[test]
@@ -146,8 +196,8 @@ impl TestClient {
 }
 
 /// Requests one body on each of `streams` HTTP/2 streams. Each stream has a flow-control window of
-/// one byte.
-fn request_without_window(server: &TestServer, streams: u32) -> std::net::TcpStream {
+/// `window` bytes.
+pub fn request_with_window(server: &TestServer, streams: u32, window: u8) -> std::net::TcpStream {
     use std::io::Write;
     let frame = |kind: u8, flags: u8, stream: u32, payload: &[u8]| {
         let mut bytes = vec![0, 0, u8::try_from(payload.len()).unwrap(), kind, flags];
@@ -156,9 +206,10 @@ fn request_without_window(server: &TestServer, streams: u32) -> std::net::TcpStr
         bytes
     };
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
-    bytes.extend(frame(4, 0, 0, &[0, 4, 0, 0, 0, 1]));
-    let mut head = vec![0x82, 0x86, 0x04, 20];
-    head.extend(b"/pieces/60000000/100");
+    bytes.extend(frame(4, 0, 0, &[0, 4, 0, 0, 0, window]));
+    let path = b"/pieces/1000000/100";
+    let mut head = vec![0x82, 0x86, 0x04, u8::try_from(path.len()).unwrap()];
+    head.extend(path);
     head.extend([0x01, 1, b'x']);
     for n in 0..streams {
         bytes.extend(frame(1, 0x5, 2 * n + 1, &head));
@@ -184,7 +235,7 @@ fn a_stream_below_the_minimum_rate_is_cut_while_memory_is_short() {
         send_memory_bytes: Some(64 << 10),
         ..crate::ServerOptions::default()
     });
-    let mut stream = request_without_window(&server, 8);
+    let mut stream = request_with_window(&server, 8, 1);
     let cut = "headwater_connections_cut_total{reason=\"slow\"} 1";
     // The client extends the window of the first stream byte by byte, so this stream never stalls.
     let grant = [0, 0, 4, 8, 0, 0, 0, 0, 1, 0, 0, 0, 1];

@@ -145,11 +145,13 @@ pub fn cut_into_pieces(whole: &[u8], sizes: &[usize]) -> Vec<Bytes> {
 /// - `/stream/LEN/SIZE,SIZE…`: a stream of chunks
 /// - `/piped/LEN/SIZE,SIZE…`: a stream of chunks, with every second piece in a pipe
 /// - `/unsized/LEN/SIZE,SIZE…`: a stream of chunks without a declared length
+/// - `/gated/LEN`: one chunk, for which the source waits until the test opens the gate
 /// - `/short`, `/long`: a stream that is shorter or longer than its declared length
 /// - `/status/STATUS`: a response with this status
 /// - `/fields`: several header fields
 /// - `/written`: serialized header fields
 /// - `/last`: a response with `Connection: close`
+/// - `/relayed`: the received bytes of the request's body, and the status of its error
 /// - `/gate`, `/hold`: a response that waits for the test
 /// - `/ticket`: the number of earlier requests for `/ticket`
 /// - `/conn`, `/client`: facts about the connection and the client
@@ -177,6 +179,7 @@ async fn handle_request(
         "stream" => Body::sized_stream(total, PendingChunks::new(pieces())),
         "piped" => Body::sized_stream(total, PendingChunks::new(pipe_every_second(pieces()))),
         "unsized" => Body::unsized_stream(PendingChunks::new(pieces())),
+        "gated" => Body::sized_stream(total, GatedChunk::new(test_pattern(len), gate)),
         "long" => Body::sized_stream(5, ten_digits()),
         "status" => {
             let status = StatusCode::from_u16(len as u16).unwrap();
@@ -186,14 +189,7 @@ async fn handle_request(
             let fields = [("x-a", "1"), ("X-b", ""), ("x-a", "2"), ("vary", "Origin")];
             return make_response(StatusCode::OK, &fields);
         }
-        "written" => {
-            let mut response = make_response(StatusCode::OK, &[("etag", "\"a\""), ("x-a", "1")]);
-            let map = std::mem::take(response.headers_mut());
-            response
-                .headers_mut()
-                .insert("x-b", HeaderValue::from_static("2"));
-            return response.map(|body| body.with_serialized_fields(SerializedFields::new(map)));
-        }
+        "written" => return make_serialized_response(),
         "last" => {
             return make_response(
                 StatusCode::OK,
@@ -211,6 +207,7 @@ async fn handle_request(
             drop(gate.worker.lock());
             Body::from_bytes("released")
         }
+        "relayed" => relay_after_gate(request.into_body(), &gate).await,
         "ticket" => Body::from_bytes(gate.tickets.fetch_add(1, Ordering::Relaxed).to_string()),
         "conn" => Body::from_bytes(format!(
             "{} {} {} {}",
@@ -229,6 +226,22 @@ async fn handle_request(
     Response::new(body)
 }
 
+/// Time in which a client must send the first bytes of a body for `/relayed`.
+pub const RELAY_GRACE: Duration = Duration::from_millis(500);
+
+/// Starts to relay a body, and reads the body after the test has opened the gate.
+async fn relay_after_gate(incoming: Incoming, gate: &ResponseGate) -> Body {
+    let (mut body, fault) = crate::body::relay_request_body(incoming, 1000, RELAY_GRACE).unwrap();
+    gate.reached.notify_one();
+    gate.open.notified().await;
+    let mut received = 0;
+    while let Some(Ok(chunk)) = body.next_chunk().await {
+        received += chunk.len();
+    }
+    let status = fault.client_error().map(|error| error.status.as_u16());
+    Body::from_bytes(format!("{received} {status:?}"))
+}
+
 fn ten_digits() -> PendingChunks {
     PendingChunks::new(vec![Bytes::from_static(b"0123456789")])
 }
@@ -239,6 +252,16 @@ fn make_response(status: StatusCode, fields: &[(&'static str, &'static str)]) ->
         builder.header(*name, *value)
     });
     builder.body(Body::from_bytes("what it is")).unwrap()
+}
+
+/// Returns a response with serialized fields and another field.
+fn make_serialized_response() -> Response<Body> {
+    let mut response = make_response(StatusCode::OK, &[("etag", "\"a\""), ("x-a", "1")]);
+    let map = std::mem::take(response.headers_mut());
+    response
+        .headers_mut()
+        .insert("x-b", HeaderValue::from_static("2"));
+    response.map(|body| body.with_serialized_fields(SerializedFields::new(map)))
 }
 
 /// Puts every second piece into a separate pipe.
@@ -285,6 +308,37 @@ impl futures_core::Stream for PendingChunks {
             return std::task::Poll::Pending;
         }
         std::task::Poll::Ready(self.chunks.next().map(Ok))
+    }
+}
+
+/// A stream of one chunk, which waits until the test opens the gate.
+struct GatedChunk {
+    opened: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>,
+    chunk: Option<Vec<u8>>,
+}
+
+impl GatedChunk {
+    fn new(chunk: Vec<u8>, gate: Arc<ResponseGate>) -> GatedChunk {
+        let wait = async move {
+            gate.reached.notify_one();
+            gate.open.notified().await;
+        };
+        GatedChunk {
+            opened: Box::pin(wait),
+            chunk: Some(chunk),
+        }
+    }
+}
+
+impl futures_core::Stream for GatedChunk {
+    type Item = Result<Bytes, crate::body::BodyError>;
+
+    fn poll_next(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Self::Item>> {
+        std::task::ready!(self.opened.as_mut().poll(cx));
+        std::task::Poll::Ready(self.chunk.take().map(|chunk| Ok(chunk.into())))
     }
 }
 
