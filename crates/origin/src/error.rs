@@ -22,12 +22,6 @@ pub(crate) fn from_route_error(bad: RouteError) -> Error {
     Error::new_client_error(status, bad)
 }
 
-/// Returns the error for a license request that does not use POST.
-pub(crate) fn license_method_not_allowed() -> Error {
-    let what = "a license is requested with POST";
-    Error::new_client_error(StatusCode::METHOD_NOT_ALLOWED, what)
-}
-
 /// Converts a storage error.
 pub(crate) fn from_store(error: &store::Error) -> Error {
     match error {

@@ -29,6 +29,7 @@ mod response;
 pub mod route;
 mod segment;
 mod send;
+mod shard_capacity;
 mod startup;
 mod telemetry;
 mod title;

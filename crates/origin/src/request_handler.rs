@@ -182,7 +182,9 @@ impl RequestHandler {
                 Ok(text.respond_in_preferred_coding(client_request).await),
             ));
         }
-        let known = reads && uri.query().is_none();
+        // No query parameter changes the response with a segment. Players may send CMCD in the
+        // query. URLs that are too long are rejected later.
+        let known = reads && !route::is_too_long(path, uri.query());
         let ready = known.then(|| self.segment_cache.get(path)).flatten()?;
         // The future that sends a segment is boxed, because it is much larger than the future that
         // sends a manifest. Without the box, a manifest would need the larger future, too. Two
@@ -220,6 +222,7 @@ impl RequestHandler {
                 Ok(license::preflight_response())
             }
             (&Method::OPTIONS, Ok(_)) => Ok(headers::preflight_response()),
+            (_, Ok(RequestedResource::License(_))) => Ok(license::method_not_allowed()),
             (method, Ok(_)) => Ok(method_not_allowed(method)),
         };
         (kind, result)
@@ -249,7 +252,7 @@ impl RequestHandler {
             } => {
                 let path = (uri, request);
                 if let Some(file) = file
-                    && self.has_static_file(title, file).await
+                    && self.has_static_file(title, file).await?
                 {
                     return self.respond_with_file(file, client_request).await;
                 }
@@ -262,7 +265,7 @@ impl RequestHandler {
                 text_renditions::respond_with_text_rendition(&self.catalog, url, client_request)
                     .await
             }
-            RequestedResource::License(_) => Err(error::license_method_not_allowed()),
+            RequestedResource::License(_) => Ok(license::method_not_allowed()),
             RequestedResource::Key(title) => {
                 content_key::respond_with_key(&self.catalog, title).await
             }
@@ -314,10 +317,11 @@ impl RequestHandler {
 
     /// Returns whether the library contains a static file at the path of a manifest. This file is
     /// then served instead of the generated manifest.
-    async fn has_static_file(&self, title: &Key, file: &Key) -> bool {
-        !self.catalog.is_encrypting(file)
-            && self.catalog.may_contain_files(title)
-            && !self.static_files.is_absent(file).await
+    async fn has_static_file(&self, title: &Key, file: &Key) -> Result<bool, Error> {
+        if self.catalog.is_encrypting(file) || !self.catalog.may_contain_files(title) {
+            return Ok(false);
+        }
+        Ok(!self.static_files.is_absent(file).await?)
     }
 
     async fn respond_with_manifest(

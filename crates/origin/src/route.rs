@@ -175,7 +175,7 @@ pub const LICENSE_NAME: &str = ".license";
 /// # Errors
 /// A [`RouteError`] if the URL is malformed, or if no resource can ever exist at the URL.
 pub fn parse_route(path: &str, query: Option<&str>) -> Result<RequestedResource, RouteError> {
-    if path.len() + query.map_or(0, str::len) > URL_BYTES_MAX {
+    if is_too_long(path, query) {
         return Err(RouteError::TooLong);
     }
     let path = path
@@ -228,6 +228,11 @@ pub fn parse_route(path: &str, query: Option<&str>) -> Result<RequestedResource,
             None => Ok(RequestedResource::File(parse_store_key(&path)?)),
         },
     }
+}
+
+/// Returns whether a URL is longer than [`URL_BYTES_MAX`].
+pub(crate) fn is_too_long(path: &str, query: Option<&str>) -> bool {
+    path.len() + query.map_or(0, str::len) > URL_BYTES_MAX
 }
 
 /// Parses the URLs of the server itself, which are at the root.

@@ -241,6 +241,12 @@ fn build_request_handler(
         catalog_bytes,
     );
     let catalog = Arc::new(catalog.with_read_ahead(settings.read_ahead));
+    let shrinking = Arc::downgrade(&catalog);
+    overload.add_relief_action(move |level| {
+        if let Some(catalog) = shrinking.upgrade() {
+            catalog.evict_if_memory_is_short(level);
+        }
+    });
     // A cached segment is valid only while its title is cached. Therefore, no segments are cached
     // if titles are not cached.
     let segment_bytes = catalog_bytes.map_or(0, |_| settings.segment_memory_bytes);

@@ -103,6 +103,28 @@ fn a_manifest_in_an_unprotected_folder_does_not_open_a_protected_film() {
     );
 }
 
+#[test]
+fn a_manifest_in_an_unprotected_folder_does_not_open_a_protected_index() {
+    // The media of the index is in an unprotected folder.
+    let film = std::fs::read(support::demo_folder().join("video-180p.mp4")).unwrap();
+    let index = media::index::index_file_in_memory(&film).unwrap();
+    let index = media::mp4::write_index_mp4(&index, "../trailers/a.mp4").unwrap();
+    let secret = TextFile::new(SECRET);
+    let keys = secret.keys("secret");
+    let server = serve_folders(&rules(&keys, &keys));
+    std::fs::write(server.path("kids/film-index.mp4"), index).unwrap();
+    let named =
+        "<smil><body><switch><video src=\"../kids/film-index.mp4\"/></switch></body></smil>";
+    std::fs::write(server.path("trailers/index.ism"), named).unwrap();
+    let refused = server.get("/trailers/index.ism/.m3u8");
+    let error = refused.header("headwater-error");
+    assert_eq!(refused.status, 415, "{error}");
+    assert!(
+        error.contains("kids/film-index.mp4 is protected by the rule for its path"),
+        "{error}"
+    );
+}
+
 fn read_layers(file: &str) -> Result<SettingLayers, UsageError> {
     let flags = define_serve_command().get_matches_from(["serve", "--config", "x", "films"]);
     SettingLayers::new(&SettingSources {

@@ -5,6 +5,7 @@ mod support;
 
 use std::fs;
 use std::io::Read;
+use std::path::Path;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 use support::{TestServer, demo_folder};
@@ -250,6 +251,37 @@ fn a_broken_file_is_not_indexed_on_every_request() {
     // The server caches each failure for one second.
     let most = 1 + began.elapsed().as_secs() + 1;
     assert!(server.metric("headwater_index_builds_total") <= most);
+}
+
+#[test]
+fn a_title_stays_available_while_its_storage_cannot_be_checked() {
+    let storage = TestServer::new(&[]);
+    let url = format!("http://{}", storage.address());
+    let running = support::start(Path::new(&url), &["--recheck", "0s"]).unwrap();
+    let remote = TestServer::from_running(running);
+    let urls = segments(&remote, "film.mp4");
+    let first = remote.get(&urls[0]);
+    assert_eq!(first.status, 200);
+    // Stops the storage.
+    drop(storage);
+    assert_eq!(segments(&remote, "film.mp4"), urls);
+    assert_eq!(remote.get(&urls[0]).body, first.body);
+    assert_eq!(remote.metric("headwater_index_builds_total"), 1);
+}
+
+#[test]
+fn a_title_that_was_deleted_from_its_storage_is_missing() {
+    let storage = TestServer::new(&[]);
+    let url = format!("http://{}", storage.address());
+    let running = support::start(Path::new(&url), &["--recheck", "0s"]).unwrap();
+    let remote = TestServer::from_running(running);
+    assert_eq!(remote.get("/film.mp4/.m3u8").status, 200);
+    fs::remove_file(storage.path("film.mp4")).unwrap();
+    // The storage rechecks its open file after one second.
+    while remote.get("/film.mp4/.m3u8").status == 200 {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(remote.get("/film.mp4/.m3u8").status, 404);
 }
 
 #[test]

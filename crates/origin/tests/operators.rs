@@ -256,3 +256,15 @@ fn hangup_continues_the_records_in_a_new_file() {
     assert!(contains(&moved, "/healthz") && !contains(&moved, "/readyz"));
     assert!(contains(&path, "/readyz") && !contains(&path, "/healthz"));
 }
+
+#[test]
+fn caches_must_not_store_the_refusal_of_a_request_without_the_edge_secret() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("secret");
+    let secret = "0123456789abcdef".repeat(2);
+    std::fs::write(&path, &secret).unwrap();
+    let server = TestServer::new(&["--edge-secret-file", path.to_str().unwrap()]);
+    let refused = server.get("/film.mp4/.m3u8");
+    assert_eq!(refused.status, 403);
+    assert_eq!(refused.header("cache-control"), "no-store");
+}

@@ -145,6 +145,18 @@ fn a_license_contains_the_keys_of_the_manifests() {
     );
 }
 
+#[test]
+fn other_methods_of_the_license_url_get_its_allowed_methods() {
+    let secret = TextFile::new(SECRET);
+    let server = serve_with_keys(&secret.keys("secret"), &[]);
+    for method in ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"] {
+        let response = server.request(method, "/film/.license", "");
+        let status = if method == "OPTIONS" { 204 } else { 405 };
+        assert_eq!(response.status, status, "{method}");
+        assert_eq!(response.header("allow"), "POST, OPTIONS", "{method}");
+    }
+}
+
 const SYSTEMS: [&str; 8] = [
     "--drm-systems",
     "widevine",

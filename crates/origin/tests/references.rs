@@ -282,6 +282,28 @@ fn a_server_manifest_selects_tracks_and_declares_languages() {
 }
 
 #[test]
+fn a_missing_text_file_of_a_manifest_is_reported_as_missing() {
+    let (_outside, server) = serve_library();
+    let text = "<smil><body><switch><video src=\"film.mp4\"/>\
+                <textstream src=\"text.cmft\" systemLanguage=\"eng\"/></switch></body></smil>";
+    fs::write(server.path("x.ism"), text).unwrap();
+    let left_out = || {
+        let json: serde_json::Value = serde_json::from_str(&server.text("/x.ism/.json")).unwrap();
+        json["left_out"].to_string()
+    };
+    let first = left_out();
+    assert!(
+        first.contains("there is no such file; store it or correct the manifest"),
+        "{first}"
+    );
+    // The server looks for the file again.
+    fs::write(server.path("text.cmft"), vec![7; 5000]).unwrap();
+    while left_out() == first {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+#[test]
 fn an_init_segment_is_served_as_a_static_file() {
     let (_outside, server) = serve_library();
     let json = server.text("/film.mp4/.json");

@@ -4,6 +4,7 @@
 mod support;
 
 use std::fs;
+use std::path::Path;
 use support::{TestResponse, TestServer, demo_folder};
 
 const SEGMENT_READS: &str = "headwater_storage_requests_total{reason=\"segment\"}";
@@ -194,4 +195,39 @@ fn without_segment_memory_nothing_is_cached() {
         }
     }
     assert_eq!(server.metric("headwater_segment_memory_bytes"), 0);
+}
+
+#[test]
+fn the_query_of_a_segment_does_not_affect_caching() {
+    let server = TestServer::new(&[]);
+    let cmaf = &segment_paths(&server, "/film.mp4/.m3u8", "video")[0];
+    let ts = &segment_paths(&server, "/film.mp4/.m3u8?format=ts", "video")[0];
+    for path in [cmaf, ts] {
+        let first = comparable_parts(&server.get(path));
+        assert_eq!(comparable_parts(&server.get(path)), first);
+        let reads = server.metric(SEGMENT_READS);
+        for query in ["CMCD=bl%3D2100", "format=ts", "filter=x", ""] {
+            let response = server.get(&format!("{path}?{query}"));
+            assert_eq!(comparable_parts(&response), first, "{query}");
+        }
+        assert_eq!(server.metric(SEGMENT_READS), reads, "{path}");
+        let too_long = server.get(&format!("{path}?{}", "x".repeat(8192)));
+        assert_eq!(too_long.status, 414);
+    }
+}
+
+#[test]
+fn only_a_get_request_causes_read_ahead() {
+    const READ_AHEAD: &str = "headwater_storage_requests_total{reason=\"ahead\"}";
+    let storage = TestServer::new(&[]);
+    let url = format!("http://{}", storage.address());
+    let running = support::start(Path::new(&url), &["--storage-read-ahead", "on"]).unwrap();
+    let server = TestServer::from_running(running);
+    let paths = segment_paths(&server, "/film.mp4/.m3u8", "video");
+    assert_eq!(server.request("HEAD", &paths[0], "").status, 200);
+    assert_eq!(server.get(&paths[3]).status, 200);
+    while server.metric(READ_AHEAD) == 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(server.metric(READ_AHEAD), 1);
 }

@@ -267,6 +267,28 @@ fn a_segment_that_was_encrypted_before_has_a_known_length() {
 }
 
 #[test]
+fn subsamples_are_stored_under_the_canonical_path() {
+    let secret = TextFile::new(SECRET);
+    let storage = TestServer::from_folder(make_film(), &[]);
+    let url = format!("http://{}", storage.address());
+    let remote = serve(
+        Path::new(&url),
+        "cbcs",
+        &secret,
+        &["--storage-memory", "0B"],
+    );
+    let url = media_segments(&remote, "film.mp4").swap_remove(1);
+    let other_spelling = url.replace("film.mp4", "film%2Emp4");
+    let first = remote.get(&other_spelling);
+    assert_eq!(first.status, 200);
+    let before = remote.metric(READS);
+    let head = remote.request("HEAD", &url, "");
+    let len = first.body.len().to_string();
+    assert_eq!((head.status, head.header("content-length")), (200, &*len));
+    assert_eq!(remote.metric(READS), before, "HEAD reads no media");
+}
+
+#[test]
 fn a_film_made_of_an_index_does_not_contain_subsamples() {
     let library = make_library(&["--subsamples"]);
     let index = std::fs::read(library.path().join("film-index.mp4")).unwrap();

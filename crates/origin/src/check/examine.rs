@@ -17,7 +17,7 @@ pub(super) fn examine_title(
 ) -> TitleReport {
     let title = &opened.presentation;
     let protection =
-        CheckedProtection::load_protection(drm, (&opened.key, &opened.media_keys), title);
+        CheckedProtection::load_protection(drm, (&opened.key, &opened.library_keys), title);
     let mut findings: Vec<Finding> = opened.left_out.iter().map(report_left_out).collect();
     findings.extend(find_problems(title, protection.is_required));
     find_protection_problems(title, opened.key.as_str(), &protection, &mut findings);

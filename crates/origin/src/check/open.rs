@@ -30,8 +30,8 @@ pub(super) struct OpenedTitle {
     /// The title's path in the library. If the target is a single title, the path is the target's
     /// name.
     pub(super) key: Key,
-    /// Paths of the title's media files in the library.
-    pub(super) media_keys: Vec<Key>,
+    /// Paths of the title's files in the library.
+    pub(super) library_keys: Vec<Key>,
     pub(super) presentation: Presentation,
     /// Tracks and files that are not served.
     pub(super) left_out: Vec<LeftOutPart>,
@@ -181,14 +181,13 @@ impl TitleSearch {
         let mut left_out_text = sources.left_out.clone();
         let presentation = self.build_presentation(&sources, key, &mut left_out_text)?;
         let media = sources.media.iter();
-        let names: Vec<&str> = media.clone().map(|(place, ..)| place.key.name()).collect();
+        let names: Vec<&str> = media.map(|(place, ..)| place.key.name()).collect();
         let mut left_out = list_left_out_tracks(&presentation, &names);
         left_out.extend(left_out_text);
         left_out.extend(list_unsupported_sidecars(self.stores.library(), key));
-        let media_keys = media.filter_map(|(place, ..)| place.library_key().cloned());
         Ok(OpenedTitle {
             key: self.title_path(key),
-            media_keys: media_keys.collect(),
+            library_keys: sources.library_keys().cloned().collect(),
             presentation,
             left_out,
         })

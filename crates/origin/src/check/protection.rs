@@ -28,10 +28,10 @@ impl CheckedProtection {
     /// Loads the keys of a title as `headwater serve` does, and maps the keys to the renditions.
     /// Blocks.
     ///
-    /// `path` is the title's path in the library, and `media` are the paths of its files.
+    /// `path` is the title's path in the library, and `files` are the paths of its files.
     pub(super) fn load_protection(
         drm: Option<&LibraryDrm>,
-        (path, media): (&Key, &[Key]),
+        (path, files): (&Key, &[Key]),
         title: &Presentation,
     ) -> CheckedProtection {
         let source = title.source_protection();
@@ -47,7 +47,7 @@ impl CheckedProtection {
                 protected.map(|(_, protection)| protection)
             }
             None => {
-                let checked = drm.refuse_files_under_policy(path, media.iter());
+                let checked = drm.refuse_files_under_policy(path, files.iter());
                 checked.map(|()| source)
             }
         };

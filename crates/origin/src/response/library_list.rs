@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::Key;
 use title_card::TitleCard;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 /// Maximum number of folders that are examined in parallel.
 const FOLDERS_AT_ONCE: usize = 8;
@@ -37,9 +37,10 @@ const LIST_WAIT: Duration = Duration::from_secs(10);
 
 /// The list of titles, and the title cards of the previous scan. The next scan reuses the cards of
 /// unchanged titles.
+#[derive(Clone)]
 pub(crate) struct CachedLibraryList {
     catalog: Arc<Catalog>,
-    state: Mutex<ListState>,
+    state: Arc<Mutex<ListState>>,
 }
 
 #[derive(Default)]
@@ -76,7 +77,7 @@ impl CachedLibraryList {
     pub(crate) fn new(catalog: Arc<Catalog>) -> CachedLibraryList {
         CachedLibraryList {
             catalog,
-            state: Mutex::default(),
+            state: Arc::default(),
         }
     }
 
@@ -87,21 +88,41 @@ impl CachedLibraryList {
     ) -> Result<Response<Body>, Error> {
         // The lock permits one scan at a time. Concurrent requests wait for the result of that
         // scan.
-        let mut state = self.state.lock().await;
+        let state = self.state.clone().lock_owned().await;
         let reuse_time = match self.catalog.library().is_remote() {
             true => LIST_MAX_AGE_REMOTE,
             false => LIST_MAX_AGE,
         };
-        let text = match &state.list {
-            Some((made, text)) if made.elapsed() < reuse_time => text.clone(),
-            _ => {
-                let text = self.build_list(&mut state).await?;
-                state.list = Some((Instant::now(), text.clone()));
+        let recent = state
+            .list
+            .as_ref()
+            .filter(|(made, _)| made.elapsed() < reuse_time)
+            .map(|(_, text)| text.clone());
+        let text = match recent {
+            Some(text) => {
+                drop(state);
                 text
             }
+            None => self.start_scan(state).await?,
         };
-        drop(state);
         Ok(text.respond_in_preferred_coding(request).await)
+    }
+
+    /// Builds the list and stores it. The scan runs in a separate task, which holds the lock, so
+    /// that the scan continues if the client disconnects. Otherwise, the next request would start
+    /// another scan beside it.
+    async fn start_scan(
+        &self,
+        mut state: OwnedMutexGuard<ListState>,
+    ) -> Result<Arc<CompressibleText>, Error> {
+        let list = self.clone();
+        let scan = tokio::spawn(trace::bind_trace(async move {
+            let text = list.build_list(&mut state).await?;
+            state.list = Some((Instant::now(), text.clone()));
+            Ok(text)
+        }));
+        scan.await
+            .unwrap_or_else(|e| Err(crate::error::from_task(&e)))
     }
 
     async fn build_list(&self, state: &mut ListState) -> Result<Arc<CompressibleText>, Error> {
@@ -259,4 +280,29 @@ fn write_library_document(
         None,
         text.into(),
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::title::catalog::tests::create_catalog;
+    use futures_util::FutureExt;
+    use http::{HeaderMap, Method};
+
+    #[tokio::test]
+    async fn a_scan_continues_if_the_client_disconnects() {
+        let folder = tempfile::tempdir().unwrap();
+        let catalog = create_catalog(folder.path(), Duration::from_secs(3600), Some(1 << 20));
+        let list = CachedLibraryList::new(catalog);
+        let request = ClientRequest {
+            method: &Method::GET,
+            headers: &HeaderMap::new(),
+            is_copied: false,
+        };
+        // The future is dropped after the scan has started.
+        let response = Box::pin(list.respond_with_library_list(&request)).now_or_never();
+        assert!(response.is_none());
+        // The scan holds the lock until the list is complete.
+        assert!(list.state.lock().await.list.is_some());
+    }
 }

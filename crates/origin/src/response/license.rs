@@ -7,12 +7,15 @@ use crate::title::catalog::Catalog;
 use crate::title::opened_title::Title;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use http::Response;
 use http::header::{self, HeaderValue};
+use http::{Response, StatusCode};
 use net::{Body, Error, headers};
 use std::fmt::Write;
 use std::sync::Arc;
 use store::Key;
+
+/// Methods of the license URL.
+const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("POST, OPTIONS");
 
 /// Responds with all keys of a title, because one license covers all tracks of the title. The key
 /// IDs in the request are ignored.
@@ -62,9 +65,18 @@ async fn load_title_with_served_keys(
 pub(crate) fn preflight_response() -> Response<Body> {
     let mut response = headers::preflight_response();
     for name in [header::ALLOW, header::ACCESS_CONTROL_ALLOW_METHODS] {
-        let methods = HeaderValue::from_static("POST, OPTIONS");
-        response.headers_mut().insert(name, methods);
+        response.headers_mut().insert(name, ALLOWED_METHODS);
     }
+    response
+}
+
+/// Responds to a license request with another method.
+pub(crate) fn method_not_allowed() -> Response<Body> {
+    let what = "a license is requested with POST";
+    let mut response = Error::new_client_error(StatusCode::METHOD_NOT_ALLOWED, what).to_response();
+    response
+        .headers_mut()
+        .insert(header::ALLOW, ALLOWED_METHODS);
     response
 }
 

@@ -11,13 +11,13 @@ use crate::title::file_names::is_media;
 use crate::title::stores;
 use http::Response;
 use http::header::HeaderValue;
-use net::conditional::Validators;
+use net::conditional::{LastModified, Validators};
 use net::{Body, Error};
 use quick_cache::sync::Cache;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use store::{Key, Object, RequestReason, Store};
+use store::{Key, Object, ObjectVersion, RequestReason, Store};
 
 /// Maximum number of open files.
 const OPEN_FILES_MAX: usize = 4096;
@@ -91,19 +91,31 @@ impl StaticFiles {
 
     /// Returns whether no file exists at this path. The result `true` is cached for the same time
     /// as an open file. Without this cache, every playlist request would wait for a look-up in the
-    /// library.
-    pub(crate) async fn is_absent(self: &Arc<Self>, key: &Key) -> bool {
+    /// library. A file to which access is refused counts as absent, because some storages refuse
+    /// access to missing files.
+    ///
+    /// # Errors
+    /// If the look-up fails, so that the file may exist.
+    pub(crate) async fn is_absent(self: &Arc<Self>, key: &Key) -> Result<bool, Error> {
         let now_ms = self.now_ms();
         if let Some(checked_ms) = self.absent_paths.get(key)
             && self.is_within_recheck_time(checked_ms, now_ms)
         {
-            return true;
+            return Ok(true);
         }
-        let found = self.open_file(key).await.is_ok();
-        if !found {
-            self.absent_paths.insert(key.clone(), now_ms);
+        match self.open_file(key).await {
+            Ok(_) => Ok(false),
+            Err(
+                failure @ (store::Error::Changed
+                | store::Error::Slow(_)
+                | store::Error::Broken(_)
+                | store::Error::Io(_)),
+            ) => Err(error::from_store(&failure)),
+            Err(_) => {
+                self.absent_paths.insert(key.clone(), now_ms);
+                Ok(true)
+            }
         }
-        !found
     }
 
     /// Returns whether the result of a look-up at `checked_ms` may still be used.
@@ -186,12 +198,81 @@ impl StaticFiles {
 }
 
 fn file_headers(key: &Key, object: &Object) -> RepresentationHeaders {
-    let identity = object.version();
-    let etag = format!("\"{:x}-{:x}\"", identity.len, identity.mtime_ns);
     RepresentationHeaders {
         content_type: HeaderValue::from_static(content_type_of(key.name())),
         cache_control: SOON,
-        validators: Validators::from_etag(&etag).with_modification_time(identity.modified()),
+        validators: validators_of(object.version()),
         content_coding: None,
+    }
+}
+
+/// Returns the validators of a file. The length alone does not identify a version, so a file whose
+/// storage reports neither an entity tag nor a modification time has no entity tag (RFC 9110
+/// section 8.8.1).
+fn validators_of(version: &ObjectVersion) -> Validators {
+    let (len, time, tag) = (version.len, version.mtime_ns, version.tag);
+    let etag = match tag {
+        0 if time == 0 => return Validators::default(),
+        0 => format!("\"{len:x}-{time:x}\""),
+        tag => format!("\"{len:x}-{time:x}-{tag:x}\""),
+    };
+    let modified = stores::modification_time(version);
+    Validators {
+        modified: modified.and_then(LastModified::from_time),
+        ..Validators::from_etag(&etag)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::Options;
+
+    fn version(mtime_ns: i64, tag: u64) -> ObjectVersion {
+        ObjectVersion {
+            len: 5,
+            mtime_ns,
+            tag,
+            ..ObjectVersion::default()
+        }
+    }
+
+    #[test]
+    fn versions_of_equal_length_never_have_the_same_entity_tag() {
+        let etag = |mtime_ns, tag| validators_of(&version(mtime_ns, tag)).etag;
+        assert_eq!(etag(0, 0), None);
+        assert_eq!(etag(1, 0).unwrap(), "\"5-1\"");
+        let mut tags = [(1, 0), (2, 0), (0, 1), (0, 2), (1, 1), (1, 2)]
+            .map(|(mtime_ns, tag)| etag(mtime_ns, tag).unwrap().to_str().unwrap().to_owned())
+            .to_vec();
+        tags.sort();
+        tags.dedup();
+        assert_eq!(tags.len(), 6, "{tags:?}");
+    }
+
+    #[test]
+    fn an_unknown_modification_time_is_not_sent() {
+        assert!(validators_of(&version(0, 1)).modified.is_none());
+        assert!(validators_of(&version(1, 1)).modified.is_some());
+    }
+
+    #[tokio::test]
+    async fn a_failed_look_up_does_not_count_as_a_missing_file() {
+        let open = |place: &str| {
+            let store = Store::new(place, Options::default()).unwrap();
+            Arc::new(StaticFiles::new(Arc::new(store), Duration::from_secs(3600)))
+        };
+        let key = Key::parse("film/main.m3u8").unwrap();
+        // After the listener is dropped, connections to its port are refused.
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        drop(listener);
+        let failing = open(&url);
+        assert!(failing.is_absent(&key).await.is_err());
+        assert!(failing.absent_paths.get(&key).is_none());
+        let folder = tempfile::tempdir().unwrap();
+        let local = open(folder.path().to_str().unwrap());
+        assert!(local.is_absent(&key).await.unwrap());
+        assert!(local.absent_paths.get(&key).is_some());
     }
 }

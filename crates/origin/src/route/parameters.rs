@@ -32,7 +32,10 @@ const SELECTIONS: [&str; 17] = [
 /// Rejects query parameters that select a part of a title. Ignores other unknown parameters.
 pub(crate) fn refuse_selection_parameters(query: Option<&str>) -> Result<(), RouteError> {
     for pair in query.unwrap_or_default().split('&') {
-        let name = percent_decode(pair.split('=').next().unwrap_or_default())?;
+        // A name that cannot be decoded is unknown.
+        let Ok(name) = percent_decode(pair.split('=').next().unwrap_or_default()) else {
+            continue;
+        };
         // The comparison ignores case, because MediaPackage ignores the case of parameter names.
         let is_named = |known: &&&str| known.eq_ignore_ascii_case(&name);
         if let Some(name) = SELECTIONS.iter().find(is_named) {

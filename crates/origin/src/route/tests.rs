@@ -71,6 +71,7 @@ fn each_parameter_that_selects_a_part_of_a_title_is_refused_by_name() {
             format!("{name}=1"),
             name.to_owned(),
             format!("format=ts&{name}=1"),
+            format!("%ff=1&{name}=1"),
             format!("{}=1", name.to_ascii_uppercase()),
             format!("%{:02x}{}=1", name.as_bytes()[0], &name[1..]),
         ] {
@@ -100,6 +101,11 @@ fn other_unknown_parameters_are_ignored() {
         "CMCD=bl%3D2",
         "tt=1",
         "&&=",
+        // Names that cannot be decoded.
+        "%",
+        "%zz=1",
+        "%ff=1",
+        "%2f=1",
     ] {
         assert!(
             parse_url(&format!("/film.mp4/.m3u8?{query}")).is_ok(),

@@ -85,30 +85,30 @@ async fn respond_from_title(
             false => Ok(response),
         };
     }
-    // The segment is stored under the canonical spelling of its URL only.
-    let is_canonical = route::RequestedResource::Segment(url.clone()).to_string() == path;
+    let canonical = route::RequestedResource::Segment(url.clone()).to_string();
     let slot = SegmentSlot {
         cache,
-        path,
-        is_canonical,
+        path: &canonical,
+        is_canonical: canonical == path,
     };
+    let reads_ahead = catalog.reads_ahead() && request.method == Method::GET;
     if let Some(response) = plan
         .respond_with_protected_stream(&source, request, slot)
         .await?
     {
-        if catalog.reads_ahead() && request.method == Method::GET {
+        if reads_ahead {
             located.read_ahead();
         }
         return Ok(response);
     }
-    let segment = Arc::new(plan.materialise(&source, cache, path).await?);
-    if is_canonical {
+    let segment = Arc::new(plan.materialise(&source, slot).await?);
+    if slot.is_canonical {
         cache.insert_new_segment(path, segment.clone());
     }
     let response = segment
         .send_segment(source.into_verified(), request)
         .await?;
-    if catalog.reads_ahead() {
+    if reads_ahead {
         located.read_ahead();
     }
     Ok(response)

@@ -3,7 +3,6 @@
 use crate::resource_kind::ResourceKind;
 use crate::response::content_types::content_type_of;
 use crate::response::responder::{ClientRequest, RepresentationHeaders};
-use crate::response::response_cache::segments::SegmentCache;
 use crate::route::{self, SegmentAddress, SegmentContainer, SegmentUrl};
 use crate::segment::cached_segment::{CachedSegment, SegmentFacts};
 use crate::segment::hls_aes128::SegmentEncryption;
@@ -282,10 +281,9 @@ impl SegmentPlan {
     pub(crate) async fn materialise(
         self,
         source: &BodySource,
-        cache: &SegmentCache,
-        path: &str,
+        slot: SegmentSlot<'_>,
     ) -> Result<CachedSegment, SegmentError> {
-        let segment_memory = cache.new_segment_memory();
+        let segment_memory = slot.cache.new_segment_memory();
         let memory = match self.content {
             PlannedProcessing::Ranges(_) if source.object.changed() => {
                 return Err(SegmentError::FileChanged);
@@ -308,7 +306,7 @@ impl SegmentPlan {
                     .await;
                 done.map(|(memory, found)| {
                     if let Some(map) = found {
-                        cache.subsamples.insert(path, map);
+                        slot.cache.subsamples.insert(slot.path, map);
                     }
                     memory
                 })

@@ -20,10 +20,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// The place of a segment in the cache.
+#[derive(Clone, Copy)]
 pub(crate) struct SegmentSlot<'a> {
     pub(crate) cache: &'a Arc<SegmentCache>,
+    /// The canonical path of the segment, under which its subsamples are stored.
     pub(crate) path: &'a str,
-    /// Whether `path` is the canonical path, under which the segment is stored.
+    /// Whether the client requested the canonical path. Only then is the segment stored.
     pub(crate) is_canonical: bool,
 }
 
@@ -36,7 +38,7 @@ pub(crate) struct PendingCacheEntry {
 }
 
 impl SegmentSlot<'_> {
-    /// Reserves memory for a cache entry. Returns `None` if the path is not canonical, or if other
+    /// Reserves memory for a cache entry. Returns `None` if the client requested another path, or if other
     /// unfinished segments hold too much memory.
     pub(crate) fn reserve_entry(
         &self,

@@ -2,12 +2,13 @@
 //! when its files change.
 
 use crate::error;
+use crate::shard_capacity::entry_bytes_max;
 use crate::title::file_names;
 use crate::title::index_cache::IndexCache;
 use crate::title::opened_title::{LibraryPackagingRules, Title, TitlePartsToLoad};
 use crate::title::stores::MediaStores;
 use crate::title::title_draft::TitleDraft;
-use net::Error;
+use net::{Error, OverloadLevel};
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use std::sync::Arc;
@@ -18,8 +19,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
 /// Time for which a failure is cached, so that frequent requests for a broken file cost little.
 const FAILURE_MAX_AGE: Duration = Duration::from_secs(1);
-/// Weight of a cached failure, in bytes.
-const FAILURE_BYTES: u64 = 1024;
+/// Weight of a cached failure without its path and texts, in bytes.
+const FAILURE_BYTES: usize = 1024;
 /// Minimum and maximum number of titles that are built in parallel. Within these limits, the number
 /// equals the number of cores. A higher number would not be faster, but would take more memory. The
 /// allocator retains memory that a build needs only briefly (bench/memory.py).
@@ -30,6 +31,9 @@ const BUILDS_REMOTE_MAX: usize = 32;
 /// Number of shards of the cache. Each shard has its own lock. The number is small, because a title
 /// should fit into one shard.
 const SHARDS: usize = 4;
+/// While memory is short, at least 1/8 of the catalog's memory stays in use. Titles that are evicted
+/// while clients request them are built again, and a build takes memory, too.
+const KEPT_SHARE: u64 = 8;
 
 /// Returns the age at which an entry is checked in the background.
 pub(crate) fn background_check_age(recheck: Duration) -> Duration {
@@ -67,6 +71,8 @@ pub(crate) struct Catalog {
     /// For this time after a check, a path is assumed to lead to the same files.
     recheck_after: Duration,
     entries: Cache<Key, CatalogEntry, CatalogWeigher>,
+    /// Maximum weight of all entries.
+    bytes_max: u64,
     /// Whether the next segment of a remote film is fetched in advance.
     read_ahead: bool,
     build_permits: Arc<Semaphore>,
@@ -94,14 +100,19 @@ struct CatalogWeigher {
 }
 
 impl Weighter<Key, CatalogEntry> for CatalogWeigher {
-    fn weight(&self, _: &Key, entry: &CatalogEntry) -> u64 {
-        let bytes = entry
-            .outcome
-            .as_ref()
-            .map_or(FAILURE_BYTES, |title| title.memory_bytes() as u64);
-        // The weight of a title is limited to the capacity of one shard. A title that is larger
-        // than a shard is therefore still cached, and replaces all other entries of the shard.
-        bytes.clamp(1, self.bytes_max)
+    fn weight(&self, key: &Key, entry: &CatalogEntry) -> u64 {
+        let bytes = match &entry.outcome {
+            Ok(title) => title.memory_bytes(),
+            // Clients choose the paths of failures, so the length of the path counts.
+            Err(error) => {
+                let detail = error.detail.as_ref().map_or(0, String::len);
+                FAILURE_BYTES + key.as_str().len() + error.context.len() + detail
+            }
+        };
+        // The weight of a title is limited to the largest weight that a shard accepts. A title that
+        // is larger than a shard is therefore still cached, and replaces other entries of the
+        // shard.
+        (bytes as u64).clamp(1, self.bytes_max)
     }
 }
 
@@ -124,7 +135,7 @@ impl Catalog {
             .build()
             .unwrap_or_else(|_| unreachable!("all required options are set"));
         let weigh = CatalogWeigher {
-            bytes_max: (memory_bytes / SHARDS as u64).max(1),
+            bytes_max: entry_bytes_max(memory_bytes, SHARDS),
         };
         let hash = DefaultHashBuilder::default();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -140,6 +151,7 @@ impl Catalog {
             packaging_rules: rules,
             recheck_after: recheck,
             entries: Cache::with_options(options, weigh, hash, Default::default()),
+            bytes_max: memory_bytes,
             read_ahead: false,
             build_permits: Arc::new(Semaphore::new(builds)),
             build_count: AtomicU64::new(0),
@@ -176,6 +188,18 @@ impl Catalog {
     /// Returns the memory that cached titles occupy, in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.entries.weight()
+    }
+
+    /// While memory is short, each call evicts a sixteenth of the cached bytes, until only the share
+    /// [`KEPT_SHARE`] is left. New titles are still cached, because otherwise each request would
+    /// build its title, which takes more memory than the cached title.
+    pub(crate) fn evict_if_memory_is_short(&self, level: OverloadLevel) {
+        let (weight, kept) = (self.entries.weight(), self.bytes_max / KEPT_SHARE);
+        if level == OverloadLevel::Normal || weight <= kept {
+            return;
+        }
+        self.entries.set_capacity((weight / 16 * 15).max(kept));
+        self.entries.set_capacity(self.bytes_max);
     }
 
     /// Returns the number of cached entries, including titles that cannot be served.
@@ -281,12 +305,7 @@ impl Catalog {
         {
             return true;
         }
-        let current = self.is_current(&title).await;
-        match current {
-            true => self.retry_text_in_background(entry, &title),
-            false => self.remove_version(key, &title),
-        }
-        current
+        self.check_title(entry, &title).await
     }
 
     /// Checks whether text that the storage could not deliver can be read now. If the text can be
@@ -315,32 +334,49 @@ impl Catalog {
         if entry.is_checking.swap(true, Relaxed) {
             return;
         }
-        self.retry_text_in_background(entry, title);
         let (catalog, entry, title) = (self.clone(), entry.clone(), title.clone());
         tokio::spawn(async move {
-            if catalog.is_current(&title).await {
+            if catalog.check_title(&entry, &title).await {
                 entry.checked_ms.fetch_max(now_ms, Relaxed);
-            } else {
-                catalog.remove_version(&title.key, &title);
             }
             entry.is_checking.store(false, Relaxed);
         });
     }
 
-    /// Returns whether a title still has the same files and keys. The keys are not checked this
-    /// time if too many titles are waiting for the key server.
-    async fn is_current(self: &Arc<Catalog>, title: &Arc<Title>) -> bool {
+    /// Removes a title if its files or keys have changed. Returns whether the title may still be
+    /// used.
+    ///
+    /// The blocking thread removes the title, so that the result of the check is not lost if the
+    /// client disconnects.
+    async fn check_title(self: &Arc<Catalog>, entry: &CatalogEntry, title: &Arc<Title>) -> bool {
         let key_load = self.try_acquire_key_load(&title.key);
-        let (catalog, title) = (self.clone(), title.clone());
+        let (catalog, entry, title) = (self.clone(), entry.clone(), title.clone());
         let check = move || {
-            let has_same_keys = || match key_load {
-                Ok(_permit) => catalog.has_same_keys(&title),
-                Err(_) => true,
-            };
-            title.has_unchanged_files(&catalog.stores) && has_same_keys()
+            // The keys are not checked this time if too many titles are waiting for the key server.
+            let is_current = catalog.has_same_files(&title)
+                && (key_load.is_err() || catalog.has_same_keys(&title));
+            match is_current {
+                true => catalog.retry_text_in_background(&entry, &title),
+                false => catalog.remove_version(&title.key, &title),
+            }
+            is_current
         };
         let checked = tokio::task::spawn_blocking(check);
         checked.await.unwrap_or(false)
+    }
+
+    /// Returns whether a title still has the same files. Returns `true` if the storage fails,
+    /// because the title could not be built again either, and reads of the media verify its
+    /// version. Blocks the thread.
+    fn has_same_files(&self, title: &Title) -> bool {
+        title
+            .has_unchanged_files(&self.stores)
+            .unwrap_or_else(|error| {
+                let cause = error.operator_message();
+                let title = title.key.as_str();
+                tracing::warn!(title, cause, "cannot check title; it stays cached");
+                true
+            })
     }
 
     /// Returns whether a title has the keys that its source currently provides. Blocks the thread.
@@ -382,6 +418,11 @@ impl Catalog {
     async fn build_entry(self: &Arc<Catalog>, key: &Key) -> CatalogEntry {
         let outcome = self.build_uncached(key, TitleBuildPurpose::Manifests).await;
         match &outcome {
+            // Clients may request any path, so a missing title is not worth a warning.
+            Err(error) if error.status == http::StatusCode::NOT_FOUND => {
+                let cause = error.operator_message();
+                tracing::debug!(title = key.as_str(), cause, "cannot serve title");
+            }
             Err(error) => {
                 let cause = error.operator_message();
                 tracing::warn!(title = key.as_str(), status = %error.status, cause, "cannot serve title");
@@ -417,8 +458,10 @@ impl Catalog {
         purpose: TitleBuildPurpose,
     ) -> Result<Title, Error> {
         // This permit limits the number of drafts in memory. Build permits are acquired later, so
-        // that a task never waits for this permit while it holds a build permit.
-        let _key_load = self.acquire_key_load(key).await;
+        // that a task never waits for this permit while it holds a build permit. The permit moves
+        // along with the draft, so that the permit is held until the draft is dropped, even if the
+        // client disconnects.
+        let key_load = self.acquire_key_load(key).await;
         let path = key.clone();
         let open = move |catalog: &Catalog| {
             let indexes = match purpose {
@@ -430,18 +473,20 @@ impl Catalog {
                 TitleBuildPurpose::Segments => TitlePartsToLoad::Media,
             };
             let rules = &catalog.packaging_rules;
-            TitleDraft::open_draft(&catalog.stores, indexes, &path, (rules, content))
+            let draft = TitleDraft::open_draft(&catalog.stores, indexes, &path, (rules, content))?;
+            Ok((draft, key_load))
         };
-        let draft = self.run_build_step(open).await?;
+        let (draft, key_load) = self.run_build_step(open).await?;
         let load = move |catalog: &Catalog| {
-            let keys = draft.load_keys(catalog.packaging_rules.drm.as_ref());
-            keys.map(|keys| (draft, keys))
+            let keys = draft.load_keys(catalog.packaging_rules.drm.as_ref())?;
+            Ok((draft, keys, key_load))
         };
-        let (draft, keys) = match self.is_protecting(key) {
+        let (draft, keys, key_load) = match self.is_protecting(key) {
             true => self.run_blocking(load).await?,
             false => load(self.as_ref())?,
         };
         let complete = move |catalog: &Catalog| {
+            let _key_load = key_load;
             draft.complete_title(&catalog.stores, &catalog.packaging_rules, keys.as_ref())
         };
         self.run_build_step(complete).await
@@ -473,13 +518,18 @@ impl Catalog {
         may_wait.then(|| policy.key_loads.clone())
     }
 
-    /// Runs a step of a build on a blocking thread, with a build permit.
+    /// Runs a step of a build on a blocking thread, with a build permit. The thread holds the
+    /// permit, because a step that runs does not stop if the client disconnects.
     async fn run_build_step<T: Send + 'static>(
         self: &Arc<Catalog>,
         step: impl FnOnce(&Catalog) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         // The semaphore is never closed, so `acquire_owned` never fails.
-        let _permit = self.build_permits.clone().acquire_owned().await;
+        let permit = self.build_permits.clone().acquire_owned().await;
+        let step = move |catalog: &Catalog| {
+            let _permit = permit;
+            step(catalog)
+        };
         self.run_blocking(step).await
     }
 
@@ -497,3 +547,6 @@ impl Catalog {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

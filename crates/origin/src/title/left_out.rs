@@ -19,7 +19,7 @@ pub(crate) struct LeftOutPart {
     /// The reason, in a form that can follow the word "because".
     pub(crate) reason: String,
     /// Text that the storage could not deliver, if any. The server reads this text again later,
-    /// because the failure may be temporary.
+    /// because the failure may be temporary, or the missing file may be stored.
     #[serde(skip)]
     pub(crate) unread: Option<UnreadTextLocation>,
 }
@@ -113,7 +113,8 @@ impl LeftOutPart {
     ) -> LeftOutPart {
         let name = place.key.name().to_owned();
         tracing::warn!(name, %error, "cannot read text");
-        let unread = error.status.is_server_error();
+        // A missing file may be stored later.
+        let unread = error.status.is_server_error() || error.status == StatusCode::NOT_FOUND;
         let unread = unread.then(|| UnreadTextLocation::NamedFile(place.clone()));
         let reason = match error.status {
             StatusCode::UNSUPPORTED_MEDIA_TYPE => format!("{error}; export it again"),

@@ -1,6 +1,7 @@
 //! A title version, with open files, their indexes, and the segment grids.
 
 use crate::drm::{LibraryDrm, TitleDrm};
+use crate::error;
 use crate::response::compressible_text::ManifestTexts;
 use crate::route::SegmentSetId;
 use crate::segment::hls_aes128::{MasterSecret, TitleAes128Key};
@@ -85,30 +86,52 @@ const MANIFEST_BYTES_PER_SEGMENT: usize = 600;
 /// and of the page tables of the mapping.
 const OPEN_FILE_BYTES: usize = 32 << 10;
 
+/// Returns `None` if a file is missing or unusable, and the error if the storage failed for now.
+/// Denied access is not such a failure, because some storages deny access to missing files.
+fn require_storage<T>(found: Result<T, Error>) -> Result<Option<T>, Error> {
+    match found {
+        Err(error) if error.retry => Err(error),
+        found => Ok(found.ok()),
+    }
+}
+
 impl Title {
     /// Returns whether the title's path still leads to the same, unchanged files. Blocks.
-    pub(crate) fn has_unchanged_files(&self, stores: &MediaStores) -> bool {
-        let now = |place: &FileLocation| stores.stat(place).ok().flatten();
-        let found = |place: &FileLocation| {
+    ///
+    /// # Errors
+    /// If the storage fails for now, so that the current files are unknown.
+    pub(crate) fn has_unchanged_files(&self, stores: &MediaStores) -> Result<bool, Error> {
+        if self.is_overwritten() {
+            return Ok(false);
+        }
+        let found = TitleFiles::find_media_and_text(stores.library(), &self.key, &self.title_files);
+        if require_storage(found)?.as_ref() != Some(&self.title_files) {
+            return Ok(false);
+        }
+        let is_found = |place: &FileLocation| {
             self.title_files
                 .media_keys()
                 .any(|key| *place == FileLocation::locate_in_library(key))
         };
-        let media = |file: &TitleFile| {
-            let is = |now| file.object.is_same_version(&now);
-            found(&file.location) || now(&file.location).is_some_and(is)
+        let now = |place: &FileLocation| {
+            let version = stores.stat(place).map_err(|e| error::from_store(&e));
+            require_storage(version).map(Option::flatten)
         };
-        let naming = |(place, then): &(FileLocation, ObjectVersion)| {
-            found(place) || now(place) == Some(*then)
-        };
-        TitleFiles::find_media_and_text(stores.library(), &self.key, &self.title_files)
-            .is_ok_and(|now| now == self.title_files)
-            && self.files.iter().all(media)
-            && self.naming_files.iter().all(naming)
-            && !self.is_overwritten()
+        for file in self.files.iter().filter(|file| !is_found(&file.location)) {
+            let is_same = |now| file.object.is_same_version(&now);
+            if !now(&file.location)?.is_some_and(is_same) {
+                return Ok(false);
+            }
+        }
+        for (place, then) in &self.naming_files {
+            if !is_found(place) && now(place)? != Some(*then) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
-    /// Returns whether the storage failed when text of the title was read.
+    /// Returns whether text of the title could not be read, but may be readable later.
     pub(crate) fn has_unread_text(&self) -> bool {
         self.left_out.iter().any(|part| part.unread.is_some())
     }

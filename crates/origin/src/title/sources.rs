@@ -60,6 +60,13 @@ impl TitleSources {
         Ok(opening.sources)
     }
 
+    /// Returns the paths of all files of the title that are in the library.
+    pub(crate) fn library_keys(&self) -> impl Iterator<Item = &Key> {
+        let media = self.media.iter().map(|(place, ..)| place);
+        let naming = self.naming_files.iter().map(|(place, _)| place);
+        media.chain(naming).filter_map(FileLocation::library_key)
+    }
+
     /// Returns the version that a file had when it was opened.
     pub(crate) fn opened_version_of(&self, place: &FileLocation) -> Option<ObjectVersion> {
         let media = self.media.iter().find(|(known, ..)| known == place);
@@ -113,7 +120,12 @@ impl SourceOpener<'_> {
         // text.
         for file in listed(text) {
             let place = file.0.clone();
-            if let Err(error) = self.add_media_files(&[file], &wrong) {
+            // A missing text file keeps its status, which distinguishes it from a storage failure.
+            let wrong_text = |named: &FileLocation, e: &store::Error| match e {
+                store::Error::NotFound => error::from_store(e),
+                e => wrong(named, e),
+            };
+            if let Err(error) = self.add_media_files(&[file], &wrong_text) {
                 let part = LeftOutPart::from_manifest_text_error(&place, &error);
                 self.sources.left_out.push(part);
             }

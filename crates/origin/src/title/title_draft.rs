@@ -14,7 +14,8 @@ use crate::title::index_cache::IndexCache;
 use crate::title::left_out::{LeftOutPart, list_left_out_tracks, list_unsupported_sidecars};
 use crate::title::opened_title::{LibraryPackagingRules, Title, TitleFile, TitlePartsToLoad};
 use crate::title::progressive_layout::ProgressiveSlot;
-use crate::title::stores::{FileLocation, MediaStores};
+use crate::title::sources::TitleSources;
+use crate::title::stores::{FileLocation, MediaStores, modification_time};
 use crate::title::title_files::{TitleFiles, open_title};
 use media::index::Index;
 use media::presentation::{PackagingRules, Presentation};
@@ -22,7 +23,7 @@ use media::text::{TextRendition, TextSet};
 use net::Error;
 use net::conditional::LastModified;
 use std::sync::Arc;
-use store::{Key, Object, ObjectVersion, Store};
+use store::{Key, ObjectVersion, Store};
 use trace::SpanKind;
 
 /// A title whose files are open, indexed and segmented.
@@ -51,7 +52,7 @@ impl TitleDraft {
             .map(|secret| secret.derive_title_key(key))
             .transpose()?;
         let (title_files, sources) = open_title(stores, index_cache, key, content)?;
-        refuse_protected_media(rules, key, &sources.media)?;
+        refuse_protected_files(rules, key, &sources)?;
         let (mut files, mut indexes) = (Vec::new(), Vec::new());
         for (location, object, index) in sources.media {
             files.push(TitleFile { location, object });
@@ -220,26 +221,27 @@ fn refuse_double_encryption(
 }
 
 /// Returns the latest modification time of the media files and of the files that name the media.
+/// Files without a known modification time are ignored.
 fn latest_modification(
     files: &[TitleFile],
     naming_files: &[(FileLocation, ObjectVersion)],
 ) -> Option<LastModified> {
-    let named = naming_files.iter().map(|(_, identity)| identity.modified());
-    let opened = files.iter().map(|file| file.object.version().modified());
-    let modified = opened.chain(named).max();
+    let named = naming_files.iter().map(|(_, identity)| identity);
+    let opened = files.iter().map(|file| file.object.version());
+    let modified = opened.chain(named).filter_map(modification_time).max();
     modified.and_then(LastModified::from_time)
 }
 
-/// Returns an error if an unprotected title refers to protected media of the library.
-fn refuse_protected_media(
+/// Returns an error if an unprotected title refers to protected files of the library. These files
+/// are media, and index MP4s that name media.
+fn refuse_protected_files(
     rules: &LibraryPackagingRules,
     key: &Key,
-    media: &[(FileLocation, Arc<Object>, Arc<Index>)],
+    sources: &TitleSources,
 ) -> Result<(), Error> {
     match &rules.drm {
         Some(drm) if drm.policy_of(key).is_none() => {
-            let places = media.iter().map(|(place, ..)| place);
-            drm.refuse_files_under_policy(key, places.filter_map(FileLocation::library_key))
+            drm.refuse_files_under_policy(key, sources.library_keys())
         }
         _ => Ok(()),
     }

@@ -157,7 +157,14 @@ fn each_url_has_its_status() {
             "{short}: {header}"
         );
         if status >= 400 {
-            assert_eq!(response.header("cache-control"), "max-age=1", "{short}");
+            // Only these errors depend on nothing but the target.
+            let is_cacheable = [404, 410, 414].contains(&status);
+            let caching = if is_cacheable {
+                "max-age=1"
+            } else {
+                "no-store"
+            };
+            assert_eq!(response.header("cache-control"), caching, "{short}");
         }
         // Web pages of other origins may read these responses. The exceptions are health checks,
         // metrics and responses with status 414.
@@ -330,6 +337,22 @@ fn conditions_spare_the_body() {
                 304,
                 "{target}"
             );
+        }
+    }
+}
+
+#[test]
+fn caches_must_not_store_errors_that_depend_on_conditions_or_ranges() {
+    let server = TestServer::new(&[]);
+    let segment = first_segment(&server, &video_playlist(&server, "film", "hls"));
+    for target in ["/film/.m3u8", "/film.mp4", &segment] {
+        for (headers, status) in [
+            ("If-Match: \"other\"\r\n", 412),
+            ("Range: bytes=999999999-\r\n", 416),
+        ] {
+            let response = server.request("GET", target, headers);
+            assert_eq!(response.status, status, "{target}");
+            assert_eq!(response.header("cache-control"), "no-store", "{target}");
         }
     }
 }

@@ -97,8 +97,8 @@ fn describe_problem(problem: &CueProblem) -> (&'static str, &'static str, String
             "its start".to_owned(),
         ),
         CueProblem::TooMany => (
-            "the file has more than 200 000 cues; the others are left out",
-            "split the file",
+            "the file has more than 200 000 cues, or more than 64 at the same time; the others are left out",
+            "split the file, or shorten the cues that overlap",
             "its end".to_owned(),
         ),
     }

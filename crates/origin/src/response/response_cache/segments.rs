@@ -18,6 +18,7 @@ use crate::response::response_cache::unfinished_segment_budget::UnfinishedSegmen
 use crate::segment::cached_segment::CachedSegment;
 use crate::segment::memory_body::{MemoryBody, SegmentMemory};
 use crate::send::body_source::BodySource;
+use crate::shard_capacity::entry_bytes_max;
 use crate::title::catalog::Catalog;
 use http::Response;
 use net::{Body, Error, OverloadLevel, OverloadManager};
@@ -74,7 +75,7 @@ impl SegmentCache {
             .weight_capacity(memory_bytes)
             .build()
             .unwrap_or_else(|_| unreachable!("all required options are set"));
-        let bytes_max = (memory_bytes / SHARDS as u64).max(1);
+        let bytes_max = entry_bytes_max(memory_bytes, SHARDS);
         let (weigher, hash) = (SegmentWeigher { bytes_max }, DefaultHashBuilder::default());
         SegmentCache {
             entries: Cache::with_options(options, weigher, hash, Default::default()),
@@ -107,7 +108,7 @@ impl SegmentCache {
         SegmentMemory {
             arena: self.arena.clone(),
             cached_bytes_max: match self.overload.has_memory_to_cache() {
-                true => self.shard_bytes(),
+                true => self.entry_bytes_max(),
                 false => 0,
             },
         }
@@ -138,11 +139,11 @@ impl SegmentCache {
     }
 
     fn fits_in_shard(&self, bytes: u64) -> bool {
-        bytes < self.shard_bytes()
+        bytes < self.entry_bytes_max()
     }
 
-    fn shard_bytes(&self) -> u64 {
-        self.entries.capacity() / SHARDS as u64
+    fn entry_bytes_max(&self) -> u64 {
+        entry_bytes_max(self.entries.capacity(), SHARDS)
     }
 
     /// Responds with a cached segment. Returns `None` if the segment's title or file has changed.

@@ -1,0 +1,138 @@
+//! Tests of the catalog with the demo film in a temporary folder.
+
+use super::*;
+use crate::title::opened_title::SegmentDurations;
+use futures_util::FutureExt;
+use media::presentation::ManifestOptions;
+use std::path::Path;
+use std::sync::mpsc::channel;
+use store::Options;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Creates a catalog of the library at `place`.
+pub(crate) fn create_catalog(
+    place: &Path,
+    recheck: Duration,
+    memory_bytes: Option<u64>,
+) -> Arc<Catalog> {
+    let store = Store::new(place.to_str().unwrap(), Options::default()).unwrap();
+    let rules = LibraryPackagingRules {
+        segment_durations: SegmentDurations {
+            hls_ms: 6000,
+            dash_ms: 6000,
+        },
+        master_secret: None,
+        manifest_rules: ManifestOptions::default(),
+        drm: None,
+    };
+    let stores = MediaStores::new(Arc::new(store), Vec::new());
+    Arc::new(Catalog::new(
+        Arc::new(stores),
+        IndexCache::default(),
+        rules,
+        recheck,
+        memory_bytes,
+    ))
+}
+
+/// Copies a file of the demo film to `folder`.
+fn copy_demo_file(demo: &str, folder: &Path, name: &str) -> Key {
+    let demo_folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../media/demo");
+    std::fs::copy(demo_folder.join(demo), folder.join("next")).unwrap();
+    std::fs::rename(folder.join("next"), folder.join(name)).unwrap();
+    Key::parse(name).unwrap()
+}
+
+#[tokio::test]
+async fn a_title_that_is_larger_than_a_shard_is_built_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let title = copy_demo_file("audio-eng.m4a", folder.path(), "film.m4a");
+    let catalog = create_catalog(folder.path(), HOUR, Some(64 << 10));
+    for _ in 0..3 {
+        let title = catalog.load_title(&title).await.unwrap();
+        assert!(title.memory_bytes() > (64 << 10) / SHARDS);
+    }
+    assert_eq!(catalog.build_count(), 1);
+}
+
+#[tokio::test]
+async fn the_memory_of_cached_failures_includes_their_paths() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = create_catalog(folder.path(), HOUR, Some(1 << 20));
+    let long = vec!["x".repeat(200); 18].join("/");
+    const COUNT: usize = 20;
+    for n in 0..COUNT {
+        let missing = Key::parse(&format!("{long}/{n}")).unwrap();
+        assert!(catalog.load_title(&missing).await.is_err());
+    }
+    assert_eq!(catalog.cached_count(), COUNT);
+    assert!(catalog.memory_bytes() >= (COUNT * long.len()) as u64);
+}
+
+#[tokio::test]
+async fn titles_are_evicted_while_memory_is_short() {
+    const MEMORY: u64 = 1 << 20;
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = create_catalog(folder.path(), HOUR, Some(MEMORY));
+    let titles: Vec<Key> = (0..8)
+        .map(|n| copy_demo_file("audio-eng.m4a", folder.path(), &format!("{n}.m4a")))
+        .collect();
+    for title in &titles {
+        catalog.load_title(title).await.unwrap();
+    }
+    let full = catalog.memory_bytes();
+    assert!(full > MEMORY / KEPT_SHARE, "{full}");
+    catalog.evict_if_memory_is_short(OverloadLevel::Normal);
+    assert_eq!(catalog.memory_bytes(), full);
+    for _ in 0..100 {
+        catalog.evict_if_memory_is_short(OverloadLevel::Constrained);
+    }
+    let kept = catalog.memory_bytes();
+    assert!(kept <= MEMORY / KEPT_SHARE, "{kept}");
+    // A title is also cached while memory is short.
+    let builds = catalog.build_count();
+    for _ in 0..3 {
+        catalog.load_title(&titles[0]).await.unwrap();
+    }
+    assert!(catalog.build_count() <= builds + 1);
+}
+
+#[tokio::test]
+async fn a_check_removes_a_changed_title_even_if_the_client_disconnects() {
+    let folder = tempfile::tempdir().unwrap();
+    let title = copy_demo_file("audio-eng.m4a", folder.path(), "film.m4a");
+    let catalog = create_catalog(folder.path(), Duration::ZERO, Some(1 << 20));
+    catalog.load_title(&title).await.unwrap();
+    copy_demo_file("audio-fra.m4a", folder.path(), "film.m4a");
+    // The future is dropped after the check has started.
+    let _ = Box::pin(catalog.load_title(&title)).now_or_never();
+    for _ in 0..1000 {
+        if catalog.peek_title(&title).is_none() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the title was not removed");
+}
+
+#[tokio::test]
+async fn a_build_step_holds_its_permit_even_if_the_client_disconnects() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = create_catalog(folder.path(), HOUR, None);
+    let count = catalog.build_permits.available_permits();
+    let (started, has_started) = channel();
+    let (resume, resumed) = channel();
+    let step = catalog.run_build_step(move |_| {
+        started.send(()).unwrap();
+        resumed.recv().unwrap();
+        Ok(())
+    });
+    // The future is dropped after the step has started.
+    assert!(Box::pin(step).now_or_never().is_none());
+    has_started.recv().unwrap();
+    assert_eq!(catalog.build_permits.available_permits(), count - 1);
+    resume.send(()).unwrap();
+    let all = catalog.build_permits.acquire_many(count as u32).await;
+    assert!(all.is_ok());
+}
