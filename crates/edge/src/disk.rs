@@ -152,10 +152,15 @@ impl DiskCache {
             .is_some_and(|tier| tier.is_written(key))
     }
 
-    /// Returns whether an entry may be on disk. While a configured tier is not open, this is
-    /// unknown, and the result is `true`.
+    /// Returns whether an entry may be on disk or waits to be written. While a configured tier is not
+    /// open or reads its folder, this is unknown, and the result is `true`.
     pub fn may_have_entry(&self, key: &str) -> bool {
-        self.tier.is_unopened() || self.has_entry(key)
+        // The order matters: the tier may open between the two calls.
+        self.tier.is_unopened()
+            || self
+                .tier
+                .get_even_if_released()
+                .is_some_and(|tier| may_contain(tier, key))
     }
 
     /// Returns whether the disk tier is configured and has not been opened yet.
@@ -225,14 +230,17 @@ impl DiskCache {
     pub fn remove_entry(&self, key: &str) {
         self.tier.note_removed(key);
         let tier = self.tier.get_even_if_released();
-        if let Some(tier) = tier.filter(|tier| tier.has(key)) {
+        if let Some(tier) = tier.filter(|tier| may_contain(tier, key)) {
             tier.remove(key);
         }
     }
 
     /// Removes the entries that `which` selects by key and tags. Returns the number of removed
-    /// entries.
-    pub fn purge_entries(&self, which: impl Fn(&str, &str) -> bool) -> usize {
+    /// entries (see [`DiskTier::purge`]).
+    pub fn purge_entries(
+        &self,
+        which: impl Fn(&str, &str) -> bool + Send + Sync + 'static,
+    ) -> usize {
         self.tier.note_purge();
         let tier = self.tier.get_even_if_released();
         tier.map_or(0, |tier| tier.purge(which))
@@ -246,6 +254,13 @@ fn has_cached_body(entry: &CacheEntry) -> bool {
         CacheEntry::Block(_) => true,
         CacheEntry::Variants(_) | CacheEntry::Unshareable { .. } => false,
     }
+}
+
+/// Returns whether an entry is on disk or queued, or may be in a file that the tier has not read
+/// yet.
+fn may_contain(tier: &DiskTier, key: &str) -> bool {
+    // The order matters: the scan may add the entry and end between the two calls.
+    tier.is_scanning() || tier.has(key)
 }
 
 fn write_if_absent(tier: &DiskTier, key: &CacheKey, entry: &CacheEntry) {

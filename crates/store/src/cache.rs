@@ -10,6 +10,6 @@ mod fetch_table;
 mod growing_body;
 mod memory_cache;
 
-pub use fetch_table::{FetchFollower, FetchLeader, FetchTable, LeadOrFollow, SharedFetch};
+pub use fetch_table::{FetchFollower, FetchLeader, FetchTable, LeadOrFollow};
 pub use growing_body::{BodyFailure, GrowingBody, GrowingReader};
 pub use memory_cache::{EvictionListener, MemoryCache, MemoryWeight};

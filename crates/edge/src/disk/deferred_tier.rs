@@ -4,7 +4,8 @@
 //! opens the tier when the predecessor has written its objects and released the folder, or has
 //! exited. If the successor removes an entry before the tier is open, the entry is still on disk
 //! and would be found later. Therefore the keys of such entries are noted, and the entries are
-//! removed when the tier opens.
+//! removed when the tier opens. Later removals are noted by the tier itself, while it reads its
+//! folder.
 
 use std::collections::HashSet;
 use std::io;
@@ -48,6 +49,14 @@ impl DeferredTier {
             released: AtomicBool::new(false),
             removed: Mutex::default(),
         }))
+    }
+
+    #[cfg(test)]
+    pub fn from_open_tier(tier: DiskTier) -> DeferredTier {
+        let deferred = DeferredTier::new(None);
+        let is_set = deferred.0.tier.set(tier).is_ok();
+        assert!(is_set, "a new tier is not open");
+        deferred
     }
 
     /// Returns the tier if it is open and has not been released.

@@ -1,9 +1,12 @@
 use std::path::Path;
+use std::sync::{Arc, mpsc};
 
 use net::FatalError;
 use net::config::{SettingLayers, SettingSources};
 use net::metrics::Metrics;
+use store::{DiskTier, TierBody, TierObject};
 
+use super::deferred_tier::DeferredTier;
 use super::{CacheTiers, open_tiers};
 use crate::config::{EdgeSettings, SETTINGS, TABLES, define_edge_command};
 
@@ -51,4 +54,45 @@ fn only_a_folder_in_use_is_deferred_and_only_after_a_hand_over() {
         std::thread::yield_now();
     }
     assert!(successor.describe_status().is_object() && !successor.is_unopened());
+}
+
+/// Opens a tier whose scan waits at the first file until the sender is dropped.
+fn open_and_hold_scan(folder: &Path) -> (DiskTier, mpsc::Sender<()>) {
+    let (hold, held) = mpsc::channel();
+    let outdated = move |_: &str| {
+        // Ignores the error, which means that the sender was dropped.
+        let _ = held.recv();
+        false
+    };
+    let tier = DiskTier::open_and_remove_outdated(folder, 1 << 30, 1 << 20, outdated).unwrap();
+    (tier, hold)
+}
+
+#[test]
+fn an_entry_removed_while_the_tier_reads_its_folder_does_not_return() {
+    let folder = tempfile::tempdir().unwrap();
+    let scanned = folder.path().join("scanned");
+    let to_object = |key: &str| TierObject {
+        key: key.to_owned(),
+        tags: String::new(),
+        head: Vec::new(),
+        body: TierBody::Memory(Vec::new()),
+    };
+    let (tier, _) = open_and_hold_scan(&scanned);
+    tier.close(["/a", "/b", "/c"].map(to_object));
+    drop(tier);
+    let (tier, hold) = open_and_hold_scan(&scanned);
+    let (_memory, disk) = open_folder(&folder.path().join("other"), false).unwrap();
+    let mut disk = Arc::into_inner(disk).unwrap();
+    disk.tier = DeferredTier::from_open_tier(tier.clone());
+    let during_scan = (disk.may_have_entry("/a"), disk.has_entry("/a"));
+    disk.remove_entry("/a");
+    disk.purge_entries(|key, _| key == "/b");
+    drop(hold);
+    tier.close([]);
+    // Checked only now, because a failed check would wait for the scan when it drops the cache.
+    assert_eq!(during_scan, (true, false));
+    let found = ["/a", "/b", "/c"].map(|key| disk.has_entry(key));
+    assert_eq!(found, [false, false, true]);
+    assert!(!disk.may_have_entry("/a") && disk.may_have_entry("/c"));
 }

@@ -20,7 +20,7 @@ pub struct FetchTable<K, T> {
 
 /// A running fetch, with one result for all followers.
 #[derive(Debug)]
-pub struct SharedFetch<T> {
+struct SharedFetch<T> {
     result: watch::Sender<Option<FetchResult<T>>>,
     purged: AtomicBool,
 }

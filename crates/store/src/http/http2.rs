@@ -10,7 +10,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use object_store::client::{HttpRequest, HttpRequestBody};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
@@ -28,6 +28,8 @@ pub(super) struct SharedConnection {
     /// Locked while the connection is opened, so that all other requests wait for the connection.
     current: Mutex<Option<OpenHttp2>>,
     is_refused: AtomicBool,
+    /// The highest number of a connection that new requests must not use. Numbers start at 1.
+    retired: AtomicU64,
 }
 
 struct OpenHttp2 {
@@ -93,8 +95,9 @@ impl SharedConnection {
     }
 
     /// Returns a stream on the shared connection. Awaits `open` for a new connection if no
-    /// connection is open. Also awaits `open` if the connection's number is `failed` or lower,
-    /// because the request has failed on connection `failed`.
+    /// connection is open, or if the open connection is retired. Also awaits `open` if the
+    /// connection's number is `failed` or lower, because the request has failed on connection
+    /// `failed`.
     pub(super) async fn acquire(
         &self,
         failed: Option<u64>,
@@ -102,7 +105,9 @@ impl SharedConnection {
     ) -> Result<AcquiredStream, TransportError> {
         let mut current = self.current.lock().await;
         let is_usable = |open: &&mut OpenHttp2| {
-            !open.sender.is_closed() && failed.is_none_or(|failed| failed < open.id)
+            !open.sender.is_closed()
+                && self.retired.load(Relaxed) < open.id
+                && failed.is_none_or(|failed| failed < open.id)
         };
         if let Some(open) = current.as_mut().filter(is_usable) {
             open.last_used = Instant::now();
@@ -123,6 +128,11 @@ impl SharedConnection {
                 Ok(AcquiredStream::Http2(open.start_stream(), id, false))
             }
         }
+    }
+
+    /// Sends no new requests on connection `id`. The requests on the connection continue.
+    pub(super) fn retire_connection(&self, id: u64) {
+        self.retired.fetch_max(id, Relaxed);
     }
 
     /// Closes the connection if it has been idle for too long.

@@ -32,7 +32,7 @@ pub(crate) struct ConnectionPool {
 pub(super) struct HostConnections {
     permits: Arc<Semaphore>,
     pub(super) idle: IdleConnections,
-    http2: SharedConnection,
+    pub(super) http2: SharedConnection,
 }
 
 impl ConnectionPool {
@@ -86,11 +86,11 @@ impl ConnectionPool {
         let pooled = self.options.pooled;
         let found =
             if self.options.http2 && pooled && address.is_tls && host.http2.can_negotiate_http2() {
-                match host
-                    .http2
-                    .acquire(failed, self.open_and_negotiate(address))
-                    .await?
-                {
+                let opening = self.open_and_negotiate(address);
+                let acquiring = host.http2.acquire(failed, opening);
+                // Limits also the wait for another request that opens the connection.
+                let acquired = tokio::time::timeout(self.options.timeouts.connect, acquiring).await;
+                match acquired.map_err(|_| TransportError::ConnectTimeout)?? {
                     AcquiredStream::Http1(opened) => self.wrap_http1_connection(opened),
                     AcquiredStream::Http2(stream, id, reused) => {
                         (ConnectionOrStream::Http2(stream), id, reused)
@@ -174,4 +174,38 @@ async fn sweep_idle(pool: Weak<ConnectionPool>, idle_max: Duration) {
 
 fn lock_table<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::StorageTimeouts;
+    use std::future::pending;
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    #[test]
+    fn waiting_for_a_connection_that_another_request_opens_times_out() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let _entered = runtime.enter();
+        let options = TransportOptions {
+            http2: true,
+            timeouts: StorageTimeouts {
+                connect: Duration::from_millis(10),
+                ..StorageTimeouts::default()
+            },
+            ..TransportOptions::default()
+        };
+        let pool = ConnectionPool::new(options, Arc::default()).unwrap();
+        let address = ServerAddress::from_uri(&"https://127.0.0.1:1/".parse().unwrap()).unwrap();
+        let host = pool.host_connections(&address);
+        let mut other = pin!(host.http2.acquire(None, pending()));
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(other.as_mut().poll(&mut cx).is_pending());
+        let acquired = runtime.block_on(pool.acquire(&address, None));
+        assert!(matches!(acquired, Err(TransportError::ConnectTimeout)));
+    }
 }

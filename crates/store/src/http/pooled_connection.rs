@@ -53,6 +53,14 @@ impl PooledConnection {
         matches!(self.carrier, ConnectionOrStream::Http2(_))
     }
 
+    /// Sends no new requests on a shared connection. Does nothing for other connections, because no
+    /// other request can use them.
+    pub(super) fn retire_if_shared(&self) {
+        if self.is_shared() {
+            self.host.http2.retire_connection(self.id);
+        }
+    }
+
     /// Returns whether body bytes are neither encrypted nor in HTTP/2 frames, so that they can be
     /// spliced.
     pub(super) fn is_unencrypted_http1(&self) -> bool {

@@ -144,7 +144,12 @@ impl StorageHttpClient {
         match tokio::time::timeout(wait, exchange).await {
             Ok(Ok(parts)) => Ok((parts, lease)),
             Ok(Err(failed)) => Err((failed, lease.is_reused.then_some(lease.id))),
-            Err(_) => Err((TransportError::FirstByteTimeout, None)),
+            Err(_) => {
+                // The server may be unreachable although the connection is not closed. The operating
+                // system notices this only after minutes.
+                lease.retire_if_shared();
+                Err((TransportError::FirstByteTimeout, None))
+            }
         }
     }
 

@@ -6,6 +6,10 @@ use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
+/// Appended bytes are joined with the last chunk up to this size. Each chunk costs about 40 bytes
+/// besides its own bytes, which the limits of the cache do not count.
+const JOINED_BYTES_MAX: usize = 512;
+
 /// A range of an object. The fetch pushes the bytes in order, and then ends the flight.
 pub(crate) struct RangeFlight<E> {
     range: Range<u64>,
@@ -47,11 +51,7 @@ impl<E: Clone> RangeFlight<E> {
         if bytes.is_empty() {
             return;
         }
-        let mut state = self.lock();
-        let end = state.filled_len() + bytes.len() as u64;
-        state.chunks.push(bytes);
-        state.ends.push(end);
-        drop(state);
+        self.lock().append_bytes(bytes);
         self.changes.send_replace(());
     }
 
@@ -95,6 +95,20 @@ impl<E: Clone> RangeFlight<E> {
 }
 
 impl<E> FlightState<E> {
+    fn append_bytes(&mut self, bytes: Bytes) {
+        let end = self.filled_len() + bytes.len() as u64;
+        match (self.chunks.last_mut(), self.ends.last_mut()) {
+            (Some(last), Some(last_end)) if last.len() + bytes.len() <= JOINED_BYTES_MAX => {
+                *last = [&last[..], &bytes[..]].concat().into();
+                *last_end = end;
+            }
+            _ => {
+                self.chunks.push(bytes);
+                self.ends.push(end);
+            }
+        }
+    }
+
     fn filled_len(&self) -> u64 {
         self.ends.last().copied().unwrap_or(0)
     }

@@ -210,3 +210,23 @@ fn a_suspended_cache_drops_its_ranges_and_stores_none() {
     fetch(0..100);
     assert_eq!(cached_bytes(&cache), 100);
 }
+
+#[test]
+fn small_appends_share_a_chunk() {
+    let cache = new_cache(5000);
+    let cover = cover_range(&cache, &"film", 0..5000);
+    let flight = &cover.missing[0];
+    for n in 0..2000 {
+        flight.append_bytes(bytes_of(n..n + 1));
+    }
+    flight.append_bytes(bytes_of(2000..5000));
+    flight.end_flight(Ok(()));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let chunks = runtime.block_on(flight.read_available(&(0..5000))).unwrap();
+    assert_eq!(chunks.len(), 5);
+    for range in [0..5000, 511..513, 700..2100] {
+        assert_eq!(read_cover(&cover, range.clone()).unwrap(), bytes_of(range));
+    }
+}

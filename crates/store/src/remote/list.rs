@@ -14,6 +14,10 @@ const ENTRIES_MAX: usize = 65_536;
 const ENTRIES_TOO_MANY: &str = "the folder has over 65536 entries";
 /// Maximum number of entries that a storage returns in one response.
 const PAGE_ENTRIES_MAX: usize = 1000;
+/// Maximum number of pages without entries in one listing. Storages may return a few such pages.
+const EMPTY_PAGES_MAX: usize = 100;
+const EMPTY_PAGES_TOO_MANY: &str =
+    "the storage's listing does not end: over 100 pages without entries";
 
 impl RemoteCore {
     /// Lists a folder, sorted by name. The list is empty if the folder does not exist.
@@ -81,7 +85,7 @@ impl RemoteCore {
             path => format!("{path}/"),
         };
         let prefix = Some(format!("{folder}{name_prefix}")).filter(|prefix| !prefix.is_empty());
-        let (mut entries, mut page_token) = (Vec::new(), None);
+        let (mut entries, mut page_token, mut empty_pages) = (Vec::new(), None, 0);
         loop {
             let mut guard = self.open_request_guard(
                 endpoint,
@@ -105,9 +109,15 @@ impl RemoteCore {
             endpoint.record_success();
             guard.mark_complete();
             page_token = page.page_token.clone();
+            let count_before = entries.len();
             entries.extend(convert_listing_page(page, &path));
             if page_token.is_none() || entries.len() >= entries_max {
                 return Ok(entries);
+            }
+            empty_pages += usize::from(entries.len() == count_before);
+            if empty_pages > EMPTY_PAGES_MAX {
+                let error = Error::Broken(EMPTY_PAGES_TOO_MANY.into());
+                return Err(RequestFailure::from_permanent_error(error));
             }
         }
     }

@@ -94,6 +94,7 @@ fn parse_library_url(source: &str) -> Result<Url, String> {
         ));
     }
     if url.host_str().is_none_or(str::is_empty) {
+        let source = hide_credentials(source);
         return Err(format!(
             "{source}: the bucket is missing; write {source}BUCKET/PREFIX"
         ));
@@ -175,12 +176,20 @@ fn without_retries() -> RetryConfig {
     }
 }
 
-/// Removes the user name and password from a URL.
+/// Removes the user name, the password, the query and the fragment from a URL. A query may contain a
+/// signature that grants access.
 fn hide_credentials(source: &str) -> String {
-    match (source.split_once("://"), source.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://{rest}"),
-        _ => source.to_owned(),
+    let query = source.find(['?', '#']).unwrap_or(source.len());
+    let (source, query) = source.split_at(query);
+    let Some((scheme, rest)) = source.split_once("://") else {
+        return source.to_owned();
+    };
+    // A `?` before the `@` may be part of a password that is not percent-encoded.
+    if query.contains('@') {
+        return format!("{scheme}://");
     }
+    let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
+    format!("{scheme}://{rest}")
 }
 
 /// Returns the text of a builder's error. Such errors are about settings.
@@ -188,5 +197,34 @@ fn builder_error_text(error: &object_store::Error) -> String {
     match error {
         object_store::Error::Generic { source, .. } => source.to_string(),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_messages_contain_no_secret_of_a_url() {
+        for (url, shown) in [
+            ("https://host/films?sig=SECRET", "https://host/films: "),
+            ("https://host/films?sig=SECRET@x", "https://: "),
+            ("https://host/films#SECRET", "https://host/films: "),
+            ("https://user:SECRET@host/films", "https://host/films: "),
+            (
+                "https://user:SECRET@host/films?sig=SECRET",
+                "https://host/films: ",
+            ),
+            ("https://user:SECRET?SECRET@host/films", "https://: "),
+            (
+                "https://host:port/films?sig=SECRET",
+                "https://host:port/films: ",
+            ),
+            ("s3://?sig=SECRET", "s3://: "),
+        ] {
+            let error = parse_library_url(url).unwrap_err();
+            assert!(error.starts_with(shown), "{url}: {error}");
+            assert!(!error.contains("SECRET"), "{url}: {error}");
+        }
     }
 }

@@ -11,6 +11,7 @@ mod breaking_proxy;
 mod clouds;
 mod connections;
 mod declared_version;
+mod endless_listing;
 mod endpoints;
 mod faults;
 mod faulty_server;

@@ -10,8 +10,13 @@ use crate::suite::{
 };
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use store::{Error, Object, Options, RequestReason, Store, TransportOptions};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+use store::{Error, Object, Options, RequestReason, StorageTimeouts, Store, TransportOptions};
 
 /// A private certificate authority, and a certificate that it issued for this machine.
 struct TestAuthority {
@@ -243,4 +248,84 @@ fn an_s3_server_over_tls_passes_the_suite() {
         wait_for_objects(&store);
         check_library(&store, true);
     }
+}
+
+/// Forwards connections to a server. Can hold back all further responses on its open connections,
+/// without closing them.
+struct SilencingProxy {
+    port: u16,
+    accepted: Arc<AtomicUsize>,
+    /// The number of accepted connections that are silent. These are the oldest connections.
+    silent: Arc<AtomicUsize>,
+}
+
+impl SilencingProxy {
+    fn start(server: SocketAddr) -> SilencingProxy {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let proxy = SilencingProxy {
+            port: listener.local_addr().unwrap().port(),
+            accepted: Arc::default(),
+            silent: Arc::default(),
+        };
+        let (accepted, silent) = (proxy.accepted.clone(), proxy.silent.clone());
+        std::thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let server = TcpStream::connect(server).unwrap();
+                let number = accepted.fetch_add(1, SeqCst);
+                let silent = silent.clone();
+                let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+                // Ignores errors, because either side may close the connection first.
+                std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+                std::thread::spawn(move || {
+                    forward_until_silent(server, &client, || number < silent.load(SeqCst));
+                });
+            }
+        });
+        proxy
+    }
+
+    fn silence_open_connections(&self) {
+        self.silent.store(self.accepted.load(SeqCst), SeqCst);
+    }
+}
+
+/// Forwards bytes until the connection is silent, and then only reads them.
+fn forward_until_silent(mut from: TcpStream, mut to: &TcpStream, is_silent: impl Fn() -> bool) {
+    let mut buffer = [0; 16 << 10];
+    while let Ok(count @ 1..) = from.read(&mut buffer) {
+        if !is_silent() && to.write_all(&buffer[..count]).is_err() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_silent_http2_connection_gets_no_new_requests() {
+    let dir = create_folder();
+    let trust = TestAuthority::new(dir.path());
+    let Some((nginx, _)) = trust.start_nginx_with(dir.path(), "ssl http2", "") else {
+        return;
+    };
+    let proxy = SilencingProxy::start(nginx.addr);
+    let url = format!("https://localhost:{}/", proxy.port);
+    let ours = trust.trusted_options(true, patient_options());
+    let transport = TransportOptions {
+        http2: true,
+        timeouts: StorageTimeouts {
+            first_byte: Duration::from_secs(1),
+            ..ours.transport.timeouts
+        },
+        ..ours.transport
+    };
+    let (_store, object) = start_film(&url, Options { transport, ..ours });
+    proxy.silence_open_connections();
+    let range = 1000..90_000;
+    let (read, error) = read_parts(
+        &object,
+        std::slice::from_ref(&range),
+        RequestReason::Segment,
+    );
+    assert!(error.is_none(), "{error:?}");
+    assert!(read == concat_ranges(&object_bytes("film.mp4"), &[range]));
+    assert!(proxy.accepted.load(SeqCst) > proxy.silent.load(SeqCst));
 }

@@ -67,6 +67,10 @@ impl TierEntry {
         }
     }
 
+    pub(super) fn tags(&self) -> &str {
+        &self.tags
+    }
+
     pub(super) fn is_checked(&self) -> bool {
         self.checked.load(Relaxed)
     }

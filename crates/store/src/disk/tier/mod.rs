@@ -4,14 +4,15 @@
 //! file is written under a temporary name and then renamed, so that a killed process leaves no
 //! incomplete object. A file of an earlier run is checked before its first use, because a crash of
 //! the machine may have damaged the file. At startup, a background task builds the in-memory index
-//! from the files. The index has the same eviction policy as the memory cache. A folder belongs to
-//! one process at a time.
+//! from the files. Removals during this scan also affect files that the scan reads later. The index
+//! has the same eviction policy as the memory cache. A folder belongs to one process at a time.
 
 mod file_name;
 mod format;
 mod index;
 mod object_file;
 mod queue;
+mod scan_removals;
 #[cfg(test)]
 mod tests;
 
@@ -21,7 +22,7 @@ use std::ops::Range;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use rustix::fs::{FlockOperation, flock};
@@ -35,6 +36,7 @@ use self::object_file::{
     TierFileError, for_each_block, read_header_bytes, read_tier_entry, write_object_file,
 };
 use self::queue::WriteQueue;
+use self::scan_removals::{PurgeSelector, ScanRemovals};
 use crate::local_file::LocalFile;
 use crate::object_version::ObjectVersion;
 use crate::planted_bugs::is_bug_planted;
@@ -57,6 +59,8 @@ struct TierState {
     queue: WriteQueue,
     meter: Arc<Meter>,
     counts: [AtomicU64; 3],
+    /// The removals during the scan. `None` after the scan, because the index is then complete.
+    removals: Mutex<Option<ScanRemovals>>,
     /// The lock file, which is locked while this process owns the folder.
     lock: Mutex<Option<File>>,
 }
@@ -89,26 +93,13 @@ const DROPPED: usize = 1;
 const BROKEN: usize = 2;
 
 impl DiskTier {
-    /// Opens the tier in `folder`, and starts to read the headers of the files. If the folder does
-    /// not exist, creates it with access for this user only. The files take at most about
-    /// `bytes_max` bytes on disk. Queued objects take at most about `waiting_bytes_max` bytes of
-    /// memory.
+    /// Opens the tier in `folder`, and starts to read the headers of the files. Removes the files of
+    /// the keys for which `outdated` returns `true`. If the folder does not exist, creates it with
+    /// access for this user only. The files take at most about `bytes_max` bytes on disk. Queued
+    /// objects take at most about `waiting_bytes_max` bytes of memory.
     ///
     /// # Errors
-    /// If the folder cannot be created, or belongs to another process.
-    pub fn open_disk_tier(
-        folder: &Path,
-        bytes_max: u64,
-        waiting_bytes_max: u64,
-    ) -> io::Result<DiskTier> {
-        DiskTier::open_and_remove_outdated(folder, bytes_max, waiting_bytes_max, |_| false)
-    }
-
-    /// Opens the tier like [`DiskTier::open_disk_tier`], and removes the files of the keys for which
-    /// `outdated` returns `true`.
-    ///
-    /// # Errors
-    /// The errors of [`DiskTier::open_disk_tier`]. The error is `AddrInUse` if the folder belongs to another
+    /// If the folder cannot be created. The error is `AddrInUse` if the folder belongs to another
     /// process.
     pub fn open_and_remove_outdated(
         folder: &Path,
@@ -131,12 +122,14 @@ impl DiskTier {
             queue: WriteQueue::new(waiting_bytes_max),
             meter: Arc::default(),
             counts: Default::default(),
+            removals: Mutex::new(Some(ScanRemovals::default())),
             lock: Mutex::new(Some(lock)),
         });
         let works = shared.clone();
         let builder = std::thread::Builder::new().name("disk".into());
         let writer = builder.spawn(move || {
             works.scan_folder(outdated);
+            *works.lock_removals() = None;
             while let Some(job) = works.queue.next_job() {
                 works.write_object(&job);
                 works.queue.finish_job();
@@ -183,20 +176,37 @@ impl DiskTier {
         found.ok()
     }
 
+    /// Returns whether the tier still reads the headers of the files that were in its folder. Until
+    /// then, [`DiskTier::has`] may miss objects on disk.
+    pub fn is_scanning(&self) -> bool {
+        self.shared.lock_removals().is_some()
+    }
+
     /// Removes one object from the disk and from the queue.
     pub fn remove(&self, key: &str) {
+        // Notes the removal first. The scan then either sees the note, or has already added the
+        // file to the index.
+        if let Some(removals) = &mut *self.shared.lock_removals() {
+            removals.note_key(key);
+        }
         self.shared.queue.mark_purged(|job| job.key == key);
         self.shared.index.remove(hash_key(key), key);
     }
 
     /// Removes all objects that `which` selects by key and tags. Returns the number of removed
-    /// objects.
-    pub fn purge(&self, which: impl Fn(&str, &str) -> bool) -> usize {
+    /// objects, without the objects that the tier finds in its folder later. `which` must not call
+    /// the tier.
+    pub fn purge(&self, which: impl Fn(&str, &str) -> bool + Send + Sync + 'static) -> usize {
+        let which: PurgeSelector = Arc::new(which);
+        // Notes the purge first, like [`DiskTier::remove`].
+        if let Some(removals) = &mut *self.shared.lock_removals() {
+            removals.note_purge(which.clone());
+        }
         let waiting = self
             .shared
             .queue
             .mark_purged(|job| which(&job.key, &job.tags));
-        waiting + self.shared.index.purge(which)
+        waiting + self.shared.index.purge(|key, tags| which(key, tags))
     }
 
     /// The total size of all files in bytes, where each file takes whole disk blocks.
@@ -237,16 +247,13 @@ impl DiskTier {
     }
 
     /// Writes the queued objects and then `rest`. Accepts no further objects. Blocks until all
-    /// objects are written.
+    /// objects are written. Until then, removals and purges also affect the objects of `rest`.
     pub fn close(&self, rest: impl IntoIterator<Item = TierObject>) {
-        self.shared.queue.close();
+        self.shared.queue.append_and_close(rest);
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(writer) = writer.take() {
             // Ignores the error, which means that the writer thread panicked.
             let _ = writer.join();
-            for object in rest {
-                self.shared.write_object(&queue::WriteJob::new(object));
-            }
         }
     }
 }
@@ -257,13 +264,18 @@ impl TierState {
         *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
+    fn lock_removals(&self) -> MutexGuard<'_, Option<ScanRemovals>> {
+        self.removals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn count_event(&self, which: usize) {
         if let Some(count) = self.counts.get(which) {
             count.fetch_add(1, Relaxed);
         }
     }
 
-    /// Adds the entries of all files to the index. Removes damaged, misnamed and outdated files.
+    /// Adds the entries of all files to the index. Removes damaged, misnamed and outdated files, and
+    /// the files of objects that are removed during the scan.
     fn scan_folder(&self, outdated: impl Fn(&str) -> bool) {
         let Ok(entries) = fs::read_dir(&self.folder) else {
             return;
@@ -277,10 +289,7 @@ impl TierState {
                     let known = read_tier_entry(&path).map(|(key, shelved)| {
                         let is_outdated = outdated(&key);
                         let right = Some(file_name(hash_key(&key)).as_str()) == name;
-                        // Keeps a file that is already in the index, even if its key is outdated.
-                        right
-                            && (self.index.has(hash_key(&key), &key)
-                                || (!is_outdated && self.index.add(&key, shelved)))
+                        right && self.index_scanned_file(&key, shelved, is_outdated)
                     });
                     // Keeps a file that the system cannot open now. The next start reads this file.
                     let useless = matches!(known, Ok(false) | Err(TierFileError::Broken));
@@ -294,6 +303,19 @@ impl TierState {
                 _ => {}
             }
         }
+    }
+
+    /// Adds a file to the index. Returns `false` if the file must be removed.
+    fn index_scanned_file(&self, key: &str, shelved: TierEntry, is_outdated: bool) -> bool {
+        // Holds the lock until the file is in the index, so that each removal is either noted or
+        // finds the file in the index.
+        let removals = self.lock_removals();
+        let is_removed = |noted: &ScanRemovals| noted.is_removed(key, shelved.tags());
+        if removals.as_ref().is_some_and(is_removed) {
+            return false;
+        }
+        // Keeps a file that is already in the index, even if its key is outdated.
+        self.index.has(hash_key(key), key) || (!is_outdated && self.index.add(key, shelved))
     }
 
     fn write_object(&self, job: &queue::WriteJob) {

@@ -89,8 +89,20 @@ impl WriteQueue {
         self.lock().current = None;
     }
 
-    pub(super) fn close(&self) {
-        self.lock().closed = true;
+    /// Adds the objects of `rest`, even if the queue is full, and closes the queue. Adds nothing if
+    /// the queue is already closed.
+    pub(super) fn append_and_close(&self, rest: impl IntoIterator<Item = TierObject>) {
+        // Collects the objects before the lock is held, because the iterator may use the queue.
+        let rest: Vec<_> = rest.into_iter().collect();
+        let mut inner = self.lock();
+        if inner.closed {
+            return;
+        }
+        for object in rest {
+            inner.bytes = inner.bytes.saturating_add(object.body.len());
+            inner.waiting.push_back(Arc::new(WriteJob::new(object)));
+        }
+        inner.closed = true;
         self.more.notify_all();
     }
 

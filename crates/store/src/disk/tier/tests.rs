@@ -1,6 +1,8 @@
 //! Tests that the tier returns only objects that were stored, even if files are damaged or
 //! processes are killed.
 
+use std::sync::mpsc;
+
 use bytes::Bytes;
 
 use super::format::FIXED;
@@ -10,7 +12,30 @@ use crate::storage_meter::RequestReason;
 const LOTS: u64 = 64 << 20;
 
 fn open_tier(folder: &Path) -> DiskTier {
-    DiskTier::open_disk_tier(folder, LOTS, LOTS).unwrap()
+    open_limited(folder, LOTS).unwrap()
+}
+
+fn open_limited(folder: &Path, bytes_max: u64) -> io::Result<DiskTier> {
+    DiskTier::open_and_remove_outdated(folder, bytes_max, LOTS, |_| false)
+}
+
+/// Opens a tier whose scan waits at the first file until the sender is dropped.
+fn open_and_hold_scan(folder: &Path) -> (DiskTier, mpsc::Sender<()>) {
+    let (hold, held) = mpsc::channel();
+    let outdated = move |_: &str| {
+        // Ignores the error, which means that the sender was dropped.
+        let _ = held.recv();
+        false
+    };
+    let tier = DiskTier::open_and_remove_outdated(folder, LOTS, LOTS, outdated).unwrap();
+    (tier, hold)
+}
+
+/// Writes objects of 100 bytes with these keys.
+fn write_objects(folder: &Path, keys: &[&str]) {
+    let tier = open_tier(folder);
+    tier.close(keys.iter().map(|key| make_object(key, 100)));
+    assert_eq!(tier.counts().written, keys.len() as u64);
 }
 
 fn make_object(key: &str, len: usize) -> TierObject {
@@ -59,13 +84,17 @@ fn list_files(folder: &Path) -> Vec<PathBuf> {
 
 /// Waits until the tier has indexed `len` objects.
 fn wait_until(tier: &DiskTier, len: usize) {
+    wait_for_count("indexed", len, || tier.len());
+}
+
+fn wait_for_count(what: &str, expected: usize, count: impl Fn() -> usize) {
     for _ in 0..4000 {
-        if tier.len() == len {
+        if count() == expected {
             return;
         }
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    panic!("{} objects are indexed instead of {len}", tier.len());
+    panic!("{} objects are {what} instead of {expected}", count());
 }
 
 #[test]
@@ -110,7 +139,7 @@ fn objects_survive_a_restart_and_a_rewrite_of_their_own_file() {
 fn a_folder_belongs_to_one_process() {
     let dir = tempfile::tempdir().unwrap();
     let first = open_tier(dir.path());
-    let second = DiskTier::open_disk_tier(dir.path(), LOTS, LOTS);
+    let second = open_limited(dir.path(), LOTS);
     assert_eq!(second.unwrap_err().kind(), io::ErrorKind::AddrInUse);
     first.close([]);
 }
@@ -207,7 +236,7 @@ fn the_folder_is_bounded_and_partial_files_are_removed() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("0.part"), b"half").unwrap();
     fs::write(dir.path().join("mine.txt"), b"not ours").unwrap();
-    let tier = DiskTier::open_disk_tier(dir.path(), 1 << 20, LOTS).unwrap();
+    let tier = open_limited(dir.path(), 1 << 20).unwrap();
     for n in 0..100 {
         tier.put(make_object(&format!("/{n}"), 50_000));
     }
@@ -221,7 +250,7 @@ fn the_folder_is_bounded_and_partial_files_are_removed() {
     assert!(dir.path().join("mine.txt").exists());
     drop(tier);
     // If the tier is opened with a smaller limit, it removes objects immediately.
-    let tier = DiskTier::open_disk_tier(dir.path(), 1 << 19, LOTS).unwrap();
+    let tier = open_limited(dir.path(), 1 << 19).unwrap();
     tier.close([]);
     assert!(tier.stored_bytes() <= 1 << 19);
     let kept: Vec<_> = list_files(dir.path()).into_iter().filter(objects).collect();
@@ -261,7 +290,51 @@ fn the_queue_is_bounded_but_always_takes_one_object() {
     );
     assert!(!queue.enqueue_object(make_object("/c", 400)));
     assert_eq!(queue.len(), 2);
-    queue.close();
+    queue.append_and_close([make_object("/rest", 5000)]);
+    queue.append_and_close([make_object("/late", 0)]);
     assert!(!queue.enqueue_object(make_object("/d", 0)));
-    assert!(queue.next_job().is_some() && queue.next_job().is_some() && queue.next_job().is_none());
+    let left = std::iter::from_fn(|| queue.next_job());
+    let left: Vec<_> = left.map(|job| job.object.key.clone()).collect();
+    assert_eq!(left, ["/a", "/b", "/rest"]);
+}
+
+#[test]
+fn objects_removed_while_the_folder_is_scanned_do_not_return() {
+    let dir = tempfile::tempdir().unwrap();
+    write_objects(dir.path(), &["/a", "/b", "/c", "/d", "/e"]);
+    let (tier, hold) = open_and_hold_scan(dir.path());
+    assert!(tier.is_scanning());
+    tier.purge(|key, _| key == "/a");
+    tier.purge(|_, tags| tags.ends_with("t-/b"));
+    tier.remove("/c");
+    // The old object of this key must not precede the new object.
+    tier.remove("/d");
+    assert!(tier.put(make_object("/d", 5)));
+    drop(hold);
+    tier.close([]);
+    assert!(!tier.is_scanning());
+    assert!(["/a", "/b", "/c"].iter().all(|key| !tier.has(key)));
+    assert!(is_stored(&tier, &make_object("/d", 5)) && is_stored(&tier, &make_object("/e", 100)));
+    assert_eq!(list_files(dir.path()).len(), 2);
+    assert_eq!(tier.counts().broken, 4);
+}
+
+#[test]
+fn objects_can_be_purged_while_the_tier_is_closed() {
+    let dir = tempfile::tempdir().unwrap();
+    write_objects(dir.path(), &["/old"]);
+    // The objects wait until the scan has finished.
+    let (tier, hold) = open_and_hold_scan(dir.path());
+    let rest = ["/a", "/b", "/c"].map(|key| make_object(key, 100));
+    let closing = tier.clone();
+    let closing = std::thread::spawn(move || closing.close(rest));
+    wait_for_count("queued", 3, || tier.unwritten_count());
+    assert_eq!(tier.purge(|_, tags| tags.ends_with("t-/a")), 1);
+    tier.remove("/b");
+    drop(hold);
+    closing.join().unwrap();
+    tier.close([make_object("/late", 100)]);
+    let found = ["/a", "/b", "/c", "/late"].map(|key| tier.has(key));
+    assert_eq!(found, [false, false, true, false]);
+    assert_eq!(list_files(dir.path()).len(), 2);
 }
