@@ -115,26 +115,30 @@ fn parse_warm_list(bytes: &[u8], query: &str) -> Result<Vec<Uri>, String> {
 }
 
 /// Parses the query of a purge. The query contains exactly one of `url=/a`, `prefix=/film/` and
-/// `tag=film`, and optionally `soft`.
+/// `tag=film`, and optionally `soft` as the first or last parameter. Any other `&` is part of the
+/// value, because targets may contain `&`.
 fn parse_purge_query(query: &str) -> Result<(PurgeTarget, bool), &'static str> {
-    let (mut what, mut soft) = (None, false);
-    for part in query.split('&').filter(|part| !part.is_empty()) {
-        let (name, value) = part.split_once('=').unwrap_or((part, ""));
-        let new = match name {
-            "soft" => {
-                soft = value != "0";
-                continue;
-            }
-            "url" => PurgeTarget::Url(unescape_unreserved(value).into_owned()),
-            "prefix" => PurgeTarget::Prefix(unescape_unreserved(value).into_owned()),
-            "tag" => PurgeTarget::Tag(value.to_owned()),
-            _ => return Err("unknown parameter; use url, prefix, tag and soft"),
-        };
-        if value.is_empty() || what.replace(new).is_some() {
-            return Err("exactly one of url, prefix and tag is required, with a value");
-        }
+    let soft_value = |part: &str| match part.split_once('=').unwrap_or((part, "")) {
+        ("soft", value) => Some(value != "0"),
+        _ => None,
+    };
+    let first = query.split_once('&');
+    let first = first.and_then(|(part, rest)| Some((soft_value(part)?, rest)));
+    let last = query.rsplit_once('&');
+    let last = last.and_then(|(rest, part)| Some((soft_value(part)?, rest)));
+    // If `soft` is the first parameter, the target may end with `&soft`.
+    let (soft, selection) = first.or(last).unwrap_or((false, query));
+    let (name, value) = selection.split_once('=').unwrap_or((selection, ""));
+    if value.is_empty() {
+        return Err("exactly one of url, prefix and tag is required, with a value");
     }
-    Ok((what.ok_or("one of url, prefix and tag is required")?, soft))
+    let target = match name {
+        "url" => PurgeTarget::Url(unescape_unreserved(value).into_owned()),
+        "prefix" => PurgeTarget::Prefix(unescape_unreserved(value).into_owned()),
+        "tag" => PurgeTarget::Tag(value.to_owned()),
+        _ => return Err("unknown parameter; use url, prefix, tag and soft"),
+    };
+    Ok((target, soft))
 }
 
 #[cfg(test)]
@@ -159,8 +163,22 @@ mod tests {
             parse_purge_query("tag=x&soft=0"),
             Ok((PurgeTarget::Tag("x".into()), false))
         );
-        for wrong in ["", "url=", "url=/a&tag=b", "all=1", "soft"] {
+        for wrong in ["", "url=", "&url=/a", "all=1", "soft", "soft&soft"] {
             assert!(parse_purge_query(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_purge_target_may_contain_ampersands() {
+        for (query, target, soft) in [
+            ("url=/a?x=1&y=2", "/a?x=1&y=2", false),
+            ("url=/a?x&y&soft", "/a?x&y", true),
+            ("soft=1&url=/a?x&soft", "/a?x&soft", true),
+            ("soft=0&url=/a?x&soft", "/a?x&soft", false),
+            ("url=/a&b", "/a&b", false),
+        ] {
+            let expected = PurgeTarget::Url(target.into());
+            assert_eq!(parse_purge_query(query), Ok((expected, soft)), "{query}");
         }
     }
 }

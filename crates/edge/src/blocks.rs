@@ -28,6 +28,8 @@ const LOOKUPS_MAX: usize = 4;
 pub enum BlockError {
     /// The object changed at the origin, or the origin ignored the range.
     ValidatorChanged,
+    /// The origin refused the request with the headers of this client.
+    Refused,
     /// The origin failed.
     OriginFailed(Arc<Error>),
 }
@@ -104,6 +106,9 @@ impl BlockCursor {
                 BlockError::ValidatorChanged => {
                     BodyError::new("the object changed during delivery")
                 }
+                BlockError::Refused => {
+                    BodyError::new("the origin refused a byte range to this client")
+                }
                 BlockError::OriginFailed(error) => BodyError::new(error.operator_message()),
             })?;
             let start = n * layout.block_bytes;
@@ -136,12 +141,15 @@ impl Edge {
             return Err(BlockError::ValidatorChanged);
         };
         let key = layout.block_key(n);
+        let mut was_loaded = false;
         for _ in 0..LOOKUPS_MAX {
             if let Some(CacheEntry::Block(block)) = self.memory.get(&key) {
                 return Ok(block);
             }
-            if self.disk.has_entry(key.as_str()) {
+            // If the block is still not in memory after one load, its file cannot be read.
+            if !was_loaded && self.disk.has_entry(key.as_str()) {
                 self.load_from_disk(&key).await;
+                was_loaded = true;
                 continue;
             }
             let outcome = match self.flights.lead_or_join(&key) {
@@ -150,7 +158,10 @@ impl Edge {
                 LeadOrFollow::Lead(_) if self.memory.get(&key).is_some() => continue,
                 LeadOrFollow::Lead(lead) => {
                     let outcome = start_block_fetch(self, lead, request, object, n);
-                    outcome.await.ok()
+                    match outcome.await.ok() {
+                        Some(FetchOutcome::Private(_)) => return Err(BlockError::Refused),
+                        outcome => outcome,
+                    }
                 }
                 LeadOrFollow::Follow(follow) => follow.wait_for_result().await,
             };

@@ -40,8 +40,8 @@ pub enum CacheEntry {
     },
 }
 
-/// The names of the request headers that select a URL's variant, and the keys of the cached
-/// variants.
+/// The names of the request headers that select a URL's variant, and the keys of the variants that
+/// were stored since the index was created or loaded from disk.
 #[derive(Debug)]
 pub struct VariantIndex {
     pub header_names: Vec<HeaderName>,
@@ -54,15 +54,6 @@ impl VariantIndex {
             header_names: names,
             variant_keys: Mutex::default(),
         }
-    }
-
-    /// Returns the keys of the cached variants.
-    pub fn list_variants(&self) -> Vec<CacheKey> {
-        let keys = self
-            .variant_keys
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        keys.iter().cloned().collect()
     }
 
     /// Adds a variant. If the index has too many variants, returns the key of the oldest variant,

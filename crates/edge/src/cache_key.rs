@@ -9,9 +9,9 @@ use store::planted_bugs::is_bug_planted;
 
 /// The properties that two requests must share to get the same response. Cheap to clone.
 ///
-/// The text is the host (if it is forwarded) and the target, followed by one line for each header
-/// in Vary. The key of a block has a further line. Neither a host nor a target can contain a line
-/// break.
+/// The text is the host (if it is forwarded) and the target, followed by a line with the origin pool
+/// (if a rule selected one) and by one line for each header in Vary. The key of a block has a
+/// further line. Neither a host nor a target can contain a line break.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CacheKey(Arc<str>);
 
@@ -21,7 +21,14 @@ impl CacheKey {
         &self.0
     }
 
-    /// Returns the key without the lines of a variant or block.
+    /// Returns the key of a URL whose responses come from the pool that a rule selected. The line of
+    /// the pool starts with a character that no header name contains, so that it differs from the
+    /// lines of variants.
+    pub fn for_pool(url: &str, pool: &str) -> CacheKey {
+        CacheKey(format!("{url}\n@pool:{pool}").into())
+    }
+
+    /// Returns the key without the lines of a pool, variant or block.
     pub fn primary_key(&self) -> &str {
         self.0.split('\n').next().unwrap_or_default()
     }
@@ -165,6 +172,14 @@ mod tests {
         ] {
             assert_eq!(strip_cmcd(target), expected);
         }
+    }
+
+    #[test]
+    fn a_header_called_pool_does_not_select_a_pool() {
+        let mut map = HeaderMap::new();
+        map.insert("pool", http::HeaderValue::from_static("archive"));
+        let variant = CacheKey::from("/a").for_variant(&[HeaderName::from_static("pool")], &map);
+        assert_ne!(variant, CacheKey::for_pool("/a", "archive"));
     }
 
     /// Regression: a header value that was not valid text was treated like an absent header.

@@ -32,6 +32,15 @@ pub enum UncacheableReason {
 }
 
 impl UncacheableReason {
+    /// Returns whether the reason is a header of the request. Responses to other requests for the
+    /// same URL may then be cacheable.
+    pub fn depends_on_request(self) -> bool {
+        matches!(
+            self,
+            UncacheableReason::Authorization | UncacheableReason::VaryLong
+        )
+    }
+
     /// Returns the name in `Cache-Status`.
     pub fn name(self) -> &'static str {
         match self {
@@ -173,8 +182,9 @@ pub enum CacheOutcome {
     DiskHit,
     /// A stale object was served.
     Stale(StaleReason),
-    /// The origin confirmed the cached object with a 304.
-    Revalidated(RevalidationReason),
+    /// The origin confirmed the cached object with a 304. If the 304 forbade further storage of the
+    /// object, the second field contains the reason.
+    Revalidated(RevalidationReason, Option<UncacheableReason>),
     /// The request joined another request's fetch.
     Follow(MissReason),
     /// The request led a fetch. If the response was not stored, the second field contains the
@@ -218,7 +228,7 @@ impl CacheOutcome {
         match self {
             CacheOutcome::Hit | CacheOutcome::DiskHit => 0,
             CacheOutcome::Stale(_) => 1,
-            CacheOutcome::Revalidated(_) => 2,
+            CacheOutcome::Revalidated(..) => 2,
             CacheOutcome::Follow(_) => 3,
             CacheOutcome::Miss(..) => 4,
             CacheOutcome::Pass(_) => 5,
@@ -233,7 +243,7 @@ impl CacheOutcome {
             CacheOutcome::Hit => "fresh",
             CacheOutcome::DiskHit => "disk",
             CacheOutcome::Stale(reason) => reason.name(),
-            CacheOutcome::Revalidated(reason) => reason.name(),
+            CacheOutcome::Revalidated(reason, _) => reason.name(),
             CacheOutcome::Follow(reason) | CacheOutcome::Miss(reason, _) => reason.name(),
             CacheOutcome::Pass(reason) => reason.name(),
             CacheOutcome::Denied => "rule",
@@ -252,7 +262,7 @@ impl CacheOutcome {
                 text.push_str("; hit");
                 None
             }
-            CacheOutcome::Revalidated(reason) => {
+            CacheOutcome::Revalidated(reason, _) => {
                 Some(forward_reason(MissReason::Revalidation(reason)))
             }
             CacheOutcome::Follow(reason) | CacheOutcome::Miss(reason, _) => {
@@ -275,13 +285,14 @@ impl CacheOutcome {
         }
         match self {
             CacheOutcome::Follow(_) => text.push_str("; collapsed"),
-            CacheOutcome::Miss(_, None) | CacheOutcome::Revalidated(_) => {
+            CacheOutcome::Miss(_, None) | CacheOutcome::Revalidated(_, None) => {
                 text.push_str("; stored");
             }
             _ => {}
         }
         let detail = match self {
-            CacheOutcome::Miss(_, Some(uncacheable)) => uncacheable.name(),
+            CacheOutcome::Miss(_, Some(uncacheable))
+            | CacheOutcome::Revalidated(_, Some(uncacheable)) => uncacheable.name(),
             _ => self.reason_label(),
         };
         let _ = write!(text, "; detail={detail}");
@@ -344,10 +355,21 @@ mod tests {
                 "headwater; fwd=uri-miss; ttl=60; collapsed; detail=absent",
             ),
             (
-                CacheOutcome::Revalidated(RevalidationReason::Expired),
+                CacheOutcome::Revalidated(RevalidationReason::Expired, None),
                 Some(9),
                 Some(304),
                 "headwater; fwd=stale; fwd-status=304; ttl=9; stored; detail=expired",
+            ),
+            // The object was removed from the cache, so it is not reported as stored (RFC 9211
+            // section 2.5).
+            (
+                CacheOutcome::Revalidated(
+                    RevalidationReason::Expired,
+                    Some(UncacheableReason::SetCookie),
+                ),
+                None,
+                Some(304),
+                "headwater; fwd=stale; fwd-status=304; detail=set-cookie",
             ),
             (
                 CacheOutcome::Pass(PassReason::Method),

@@ -73,7 +73,7 @@ fn add_cache_headers(
 ) {
     let contacted_origin = matches!(
         outcome,
-        CacheOutcome::Miss(..) | CacheOutcome::Revalidated(_)
+        CacheOutcome::Miss(..) | CacheOutcome::Revalidated(..)
     );
     // On a miss, Age is sent only if it is above zero. The Age of a miss is above zero if, for
     // example, a cache between the origin and the edge sent the response.
@@ -81,7 +81,7 @@ fn add_cache_headers(
         headers.insert(header::AGE, age_s.into());
     }
     let status = match outcome {
-        CacheOutcome::Revalidated(_) => 304,
+        CacheOutcome::Revalidated(..) => 304,
         _ => object.status.as_u16(),
     };
     let ttl_s = Some(object.ttl_at(age_s));
@@ -206,13 +206,16 @@ fn respond_to_precondition(
     response
 }
 
-/// Builds an error response with the object's Age, and with Via and Cache-Status.
+/// Builds an error response with the object's Age, and with Via and Cache-Status. Web pages of any
+/// origin may read the response. Otherwise, a player's script would see a network error instead of
+/// the status.
 fn build_object_error_response(
     object: &CachedObject,
     error: Error,
     outcome: CacheOutcome,
 ) -> Response<Body> {
     let mut response = error.to_response();
+    net::headers::allow_any_origin(response.headers_mut());
     add_cache_headers(response.headers_mut(), object, object.age_s(), outcome);
     response
 }
@@ -342,7 +345,9 @@ fn multipart_body(
 /// Builds the 504 response for a client that accepts only a cached response.
 pub fn refuse_uncached() -> Response<Body> {
     let what = "no fresh response is cached, and the request demands one (only-if-cached)";
-    Error::new_client_error(StatusCode::GATEWAY_TIMEOUT, what).to_response()
+    let mut response = Error::new_client_error(StatusCode::GATEWAY_TIMEOUT, what).to_response();
+    net::headers::allow_any_origin(response.headers_mut());
+    response
 }
 
 /// Builds an error response. Its Cache-Status distinguishes the response from an error response of

@@ -13,7 +13,7 @@ mod revalidate;
 mod storage;
 
 pub use in_flight_bytes::InFlightBytes;
-pub use outcome::{FetchOutcome, FetchResultForLeader};
+pub use outcome::{FetchOutcome, FetchResultForLeader, SharedResponse};
 pub use request::FetchRequest;
 
 use std::sync::Arc;
@@ -31,7 +31,9 @@ use crate::block_layout::{BlockLayout, choose_block_bytes, strong_etag};
 use crate::cache_key::{CacheKey, selecting_value};
 use crate::cache_outcome::UncacheableReason;
 use crate::cached_object::{CachedObject, vary_values};
-use crate::freshness::{self, FreshnessLifetime, StorageFacts, allows_stale_on_error};
+use crate::freshness::{
+    self, CacheDirectives, FreshnessLifetime, ReuseDecision, StorageFacts, allows_stale_on_error,
+};
 use crate::headers;
 use crate::origins::OriginResponse;
 
@@ -98,7 +100,7 @@ impl Edge {
             Ok((lifetime, None)) => {
                 let object = Arc::new(new_object(&request, &reply, lifetime));
                 self.announce_variant(&mut lead, &request, &object);
-                let outcome = FetchOutcome::Stored(object.clone(), None);
+                let outcome = FetchOutcome::Stored(self.share_object(&request, object.clone()));
                 publish_outcome(&lead, leader, outcome, upstream_us);
                 let received = self.receive_body(&mut lead, &object.body, reply.response, None);
                 if received.await {
@@ -110,19 +112,15 @@ impl Edge {
                 // blocks instead.
                 let object = self.store_block_object(&mut lead, &request, &reply, lifetime, etag);
                 drop(reply);
-                let outcome = FetchOutcome::Stored(object, None);
+                let outcome = FetchOutcome::Stored(self.share_object(&request, object));
                 publish_outcome(&lead, leader, outcome, upstream_us);
             }
             // If the followers did not share this error response, each of them would repeat the
-            // request to a failing origin. A 4xx may depend on the headers of the request, so only
-            // requests with equal headers share a 4xx.
+            // request to a failing origin.
             Err(reason) if is_shareable_error(&reply, reason) => {
-                let mut object = new_object(&request, &reply, DELIVERY_ONLY);
-                if reply.response.status.is_client_error() {
-                    object.vary = self.cacheable_request_header_values(&request.client_headers);
-                }
-                let object = Arc::new(object);
-                let outcome = FetchOutcome::Stored(object.clone(), Some(reason));
+                let shared = self.share_error(&request, &reply, reason);
+                let object = shared.object.clone();
+                let outcome = FetchOutcome::Stored(shared);
                 publish_outcome(&lead, leader, outcome, upstream_us);
                 self.receive_body(&mut lead, &object.body, reply.response, None)
                     .await;
@@ -131,9 +129,10 @@ impl Edge {
                 // An error response may be specific to this client's headers, so the URL is not
                 // marked as unshareable.
                 if !has_error_status(&reply) {
-                    let always_pass = reason == UncacheableReason::TooLarge;
-                    self.mark_unshareable(&request.primary_key, always_pass);
+                    self.mark_unshareable_for(&request.primary_key, reason);
                 }
+                // A follower that cannot use the outcome must not join the same fetch again.
+                lead.refuse_new_followers();
                 lead.publish_result(FetchOutcome::Private(reason));
                 let _ = leader.send(FetchResultForLeader::Private(Box::new(reply), reason));
             }
@@ -145,11 +144,43 @@ impl Edge {
     fn cacheable_request_header_values(
         &self,
         client_headers: &HeaderMap,
-    ) -> Vec<(HeaderName, String)> {
+    ) -> Arc<[(HeaderName, String)]> {
         headers::cacheable_request_header_names(&self.settings.forward)
             .chain([&headers::CDN_LOOP])
             .map(|name| (name.clone(), selecting_value(client_headers, name)))
             .collect()
+    }
+
+    /// Returns a stored object as the response for the followers. If the object must be validated
+    /// before each use, it may depend on any forwarded header, such as a cookie. Only requests with
+    /// equal headers then share it (RFC 9111 sections 4.2.4 and 5.2.2.4).
+    fn share_object(&self, request: &FetchRequest, object: Arc<CachedObject>) -> SharedResponse {
+        let no_directives = CacheDirectives::default();
+        let reuse = freshness::judge_reuse(&object.lifetime, Duration::ZERO, &no_directives);
+        let needs_validation = matches!(reuse, ReuseDecision::Revalidate(_));
+        SharedResponse {
+            object,
+            uncacheable: None,
+            required_headers: needs_validation
+                .then(|| self.cacheable_request_header_values(&request.client_headers)),
+        }
+    }
+
+    /// Returns an error response as the response for the followers. A 4xx may depend on the headers
+    /// of the request, so only requests with equal headers share a 4xx.
+    fn share_error(
+        &self,
+        request: &FetchRequest,
+        reply: &OriginResponse,
+        reason: UncacheableReason,
+    ) -> SharedResponse {
+        let is_client_error = reply.response.status.is_client_error();
+        SharedResponse {
+            object: Arc::new(new_object(request, reply, DELIVERY_ONLY)),
+            uncacheable: Some(reason),
+            required_headers: is_client_error
+                .then(|| self.cacheable_request_header_values(&request.client_headers)),
+        }
     }
 
     /// Decides whether the response may be stored, and for how long it is fresh. If a validator is
@@ -159,22 +190,8 @@ impl Edge {
         request: &FetchRequest,
         reply: &OriginResponse,
     ) -> Result<(FreshnessLifetime, Option<Box<str>>), UncacheableReason> {
-        let OriginResponse {
-            response,
-            received_at: at,
-            ..
-        } = reply;
-        let exchange = storage_facts(request, reply);
-        let lifetime = freshness::judge_storage(
-            &exchange,
-            response.status,
-            &response.headers,
-            *at,
-            &request.policy,
-        )?;
-        if has_long_variant(&response.headers, &request.client_headers) {
-            return Err(UncacheableReason::VaryLong);
-        }
+        let response = &reply.response;
+        let lifetime = judge_head(request, reply, response.status, &response.headers)?;
         let is_large = response
             .remaining()
             .is_some_and(|len| len > self.memory.object_bytes_max());
@@ -220,15 +237,37 @@ fn publish_outcome(
     upstream_us: Option<u64>,
 ) {
     let first_bytes = match &outcome {
-        FetchOutcome::Stored(object, _) => object.body.growing.open_reader(0..u64::MAX),
-        _ => None,
+        FetchOutcome::Stored(shared) => shared.object.body.growing.open_reader(0..u64::MAX),
+        _ => {
+            // The fetch has no body that still arrives. A follower that cannot use the outcome must
+            // not join the same fetch again.
+            lead.refuse_new_followers();
+            None
+        }
     };
-    lead.publish_result(outcome.clone());
+    lead.publish_result(outcome.for_followers());
     let _ = leader.send(FetchResultForLeader::Shared {
         outcome,
         upstream_us,
         first_bytes,
     });
+}
+
+/// Decides whether a response with this status and these headers may be stored, and for how long it
+/// is fresh. After a 304, these are the status and the merged headers of the cached object.
+fn judge_head(
+    request: &FetchRequest,
+    reply: &OriginResponse,
+    status: StatusCode,
+    headers: &HeaderMap,
+) -> Result<FreshnessLifetime, UncacheableReason> {
+    let exchange = storage_facts(request, reply);
+    let at = reply.received_at;
+    let lifetime = freshness::judge_storage(&exchange, status, headers, at, &request.policy)?;
+    if has_long_variant(headers, &request.client_headers) {
+        return Err(UncacheableReason::VaryLong);
+    }
+    Ok(lifetime)
 }
 
 /// Returns whether the header values that select a variant are too long for a cache key.

@@ -297,7 +297,8 @@ impl OriginClient {
         may
     }
 
-    /// Records the result of an attempt. Returns whether the origin failed.
+    /// Records the result of an attempt. Returns whether the request may be sent to another origin,
+    /// because this origin failed or has too many requests in flight.
     fn record_result(
         &self,
         pool: &PoolState,
@@ -308,6 +309,7 @@ impl OriginClient {
             Ok(response) if response.status.is_server_error() => "error",
             Ok(_) => "answer",
             Err(failed) if failed.is_upload => "client",
+            Err(failed) if failed.is_request_limit => "limit",
             Err(failed) if failed.is_timeout => "late",
             Err(_) => "failed",
         };
@@ -327,6 +329,11 @@ impl OriginClient {
         let (now, probed) = (Instant::now(), pool.probe.is_some());
         if let Err(failed) = sent {
             member.log_failure(failed, now);
+            // Nothing was sent. The origin is not at fault, but another origin may accept the
+            // request.
+            if failed.is_request_limit {
+                return true;
+            }
         }
         let change = if failed {
             member
@@ -388,6 +395,7 @@ fn empty_pool_failure() -> UpstreamError {
         is_timeout: false,
         may_have_arrived: false,
         is_upload: false,
+        is_request_limit: false,
         reason: "the pool has no origin".into(),
     }
 }

@@ -33,12 +33,6 @@ impl PurgeTarget {
     }
 }
 
-/// Returns whether `key` is the object's key `of`, or `of` with the lines of a variant or block.
-fn is_key_or_variant(key: &CacheKey, of: &str) -> bool {
-    let rest = key.as_str().strip_prefix(of);
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('\n'))
-}
-
 impl PurgeTarget {
     fn matches_disk_entry(&self, key: &str, tags: &str) -> bool {
         let key = CacheKey::from(key);
@@ -50,30 +44,40 @@ impl PurgeTarget {
 }
 
 impl Edge {
-    /// Removes the cached responses of a key after a request that may have changed the resource at
-    /// the origin (RFC 9111 section 4.4). Responses of fetches in progress are not stored.
-    pub fn invalidate_key(&self, key: &str) {
+    /// Removes the cached responses of a URL after a request that may have changed the resource at
+    /// the origin (RFC 9111 section 4.4). Responses of fetches in progress are not stored. `key` is
+    /// the cache key of the request. The responses of all pools are removed, because their origins
+    /// may serve the same resource.
+    pub fn invalidate_key(&self, key: &CacheKey) {
+        let url = key.primary_key();
+        let pools = self.settings.pools.keys();
+        let mut keys: Vec<_> = pools.map(|pool| CacheKey::for_pool(url, pool)).collect();
+        keys.push(CacheKey::from(url));
+        if keys.iter().any(|key| self.may_have_variants(key)) {
+            self.purge_objects(&PurgeTarget::Url(url.to_owned()), false);
+            // The purge searches the whole cache. Without an index, the next request with a body
+            // for this URL does not cause another search.
+            keys.iter().for_each(|key| self.remove_cached(key));
+            return;
+        }
         self.flights
-            .mark_purged(|other, _| is_key_or_variant(other, key));
-        let mut keys = vec![CacheKey::from(key)];
-        if self.memory.get(key).is_none() && self.disk.may_have_entry(key) {
-            // Memory has no list of the variants, so the purge finds variants on disk by their
-            // common key prefix.
-            self.disk
-                .purge_entries(|other, _| is_key_or_variant(&CacheKey::from(other), key));
-        }
-        if let Some(CacheEntry::Variants(varies)) = self.memory.get(key) {
-            keys.extend(varies.list_variants());
-        }
+            .mark_purged(|other, _| other.primary_key() == url);
         for key in keys {
-            match self.memory.get(&key) {
-                Some(CacheEntry::Object(object)) => {
-                    self.remove_block_object(&object);
-                    self.remove_cached(&key);
-                }
-                Some(CacheEntry::Variants(_)) | None => self.remove_cached(&key),
-                Some(CacheEntry::Block(_) | CacheEntry::Unshareable { .. }) => {}
+            if let Some(CacheEntry::Object(object)) = self.memory.get(&key) {
+                self.remove_block_object(&object);
+                self.remove_cached(&key);
             }
+        }
+    }
+
+    /// Returns whether there may be variants under a key. Their keys are then unknown, because a
+    /// variant index lists only the variants that were stored since the index was created or loaded
+    /// from disk. An unshareable mark may have replaced an index.
+    fn may_have_variants(&self, key: &CacheKey) -> bool {
+        match self.memory.get(key) {
+            Some(CacheEntry::Object(_)) => false,
+            Some(_) => true,
+            None => self.disk.may_have_entry(key.as_str()),
         }
     }
 
@@ -82,12 +86,20 @@ impl Edge {
     /// Responses of fetches in progress are delivered but not stored. Returns the number of
     /// affected objects and fetches.
     pub fn purge_objects(&self, target: &PurgeTarget, soft: bool) -> usize {
+        // The disk tier is purged first. A request that starts to load an object from disk after the
+        // fetches are marked then finds no object.
+        let purge_disk = || {
+            let target = target.clone();
+            self.disk
+                .purge_entries(move |key, tags| target.matches_disk_entry(key, tags))
+        };
+        let on_disk = purge_disk();
         // Fetches are marked before stored objects are removed. A fetch checks its mark after it
         // has stored its object, so an object that is stored during the purge is removed, too.
         let marked_fetches = self.flights.mark_purged(|key, outcome| {
             match outcome {
-                Some(FetchOutcome::Stored(object, _) | FetchOutcome::Revalidated(object)) => {
-                    target.matches_entry(key, Some(object))
+                Some(FetchOutcome::Stored(shared) | FetchOutcome::Revalidated(shared)) => {
+                    target.matches_entry(key, Some(&shared.object))
                 }
                 // The tags of a response that has not arrived yet are unknown. The origin may have
                 // generated the response before the purge, so the fetch is marked.
@@ -112,11 +124,9 @@ impl Edge {
             soft
         });
         let matched = matched.into_inner().unwrap_or_else(PoisonError::into_inner);
-        // The disk tier is purged after memory, because evicted objects move from memory to disk.
-        // Even a soft purge removes objects from disk.
-        let on_disk = self
-            .disk
-            .purge_entries(|key, tags| target.matches_disk_entry(key, tags));
+        // The disk tier is purged again after memory, because evicted objects move from memory to
+        // disk. Even a soft purge removes objects from disk.
+        let on_disk = on_disk + purge_disk();
         if !soft {
             matched
                 .iter()

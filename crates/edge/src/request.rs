@@ -12,8 +12,9 @@ mod pass;
 
 use std::sync::Arc;
 
+use http::header::{CACHE_CONTROL, HeaderValue};
 use http::request::Parts;
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use net::body::Incoming;
 use net::viewers::collector_discovery_response;
 use net::{Body, Conn, Error};
@@ -142,12 +143,7 @@ impl Edge {
             .into_iter()
             .for_each(|pool| facts.use_pool(pool));
         let (mut response, mut summary) = if let Some(status) = actions.deny {
-            let error = Error::new_client_error(status, "denied by a rule");
-            let response = deliver::error_response(&error, CacheOutcome::Denied);
-            (
-                response,
-                build_summary(CacheOutcome::Denied, None, Some(error)),
-            )
+            deny_request(status)
         } else if facts.has_unsafe_method() {
             Box::pin(self.pass_with_body(worker, facts, std::mem::take(body))).await
         } else if actions.pass {
@@ -166,6 +162,17 @@ impl Edge {
         summary.cmcd = cmcd.to_record();
         (response, summary)
     }
+}
+
+/// Responds to a request that a rule denies. The rule may depend on the client or on any header, so
+/// caches must not store the response, whatever its status is.
+fn deny_request(status: StatusCode) -> ServedResponse {
+    let error = Error::new_client_error(status, "denied by a rule");
+    let mut response = deliver::error_response(&error, CacheOutcome::Denied);
+    let no_store = HeaderValue::from_static("no-store");
+    response.headers_mut().insert(CACHE_CONTROL, no_store);
+    let summary = build_summary(CacheOutcome::Denied, None, Some(error));
+    (response, summary)
 }
 
 fn with_local_summary(response: Response<Body>) -> ServedResponse {

@@ -164,8 +164,8 @@ impl<'a> RequestFacts<'a> {
 
     /// Selects another pool for the request. Responses of that pool are cached under separate keys.
     pub fn use_pool(&mut self, pool: Arc<str>) {
-        let key = format!("{}\npool:{pool}", self.primary_key);
-        self.primary_key = key.into();
+        let key = CacheKey::for_pool(&self.primary_key, &pool);
+        self.primary_key = key.as_str().to_owned().into();
         self.pool = Some(pool);
     }
 

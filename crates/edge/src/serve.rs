@@ -174,7 +174,8 @@ const PROGRAM: &str = "edge";
 /// probes, and the fleet commands from NATS.
 const WORKERS_BESIDE: usize = 3;
 
-/// Starts the task that probes the origins, at the interval of the current settings.
+/// Starts the task that probes the origins, at the interval of the current settings. The task also
+/// closes idle connections that are no longer usable.
 fn start_health_probes(
     running: &mut RunningProgram,
     live: &Arc<ReloadableEdge>,
@@ -188,6 +189,7 @@ fn start_health_probes(
                 () = shutdown.wait_until_draining() => return,
                 () = edge.origins.probe_origins(worker) => {}
             }
+            edge.origins.sweep_idle_connections();
             tokio::select! {
                 () = shutdown.wait_until_draining() => return,
                 () = tokio::time::sleep(edge.settings.health_interval) => {}

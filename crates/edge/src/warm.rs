@@ -95,7 +95,11 @@ impl Edge {
                 Ok(CacheOutcome::Hit | CacheOutcome::DiskHit | CacheOutcome::Stale(_)) => {
                     warmed.here += 1
                 }
-                Ok(CacheOutcome::Pass(_) | CacheOutcome::Miss(_, Some(_))) => warmed.passed += 1,
+                Ok(
+                    CacheOutcome::Pass(_)
+                    | CacheOutcome::Miss(_, Some(_))
+                    | CacheOutcome::Revalidated(_, Some(_)),
+                ) => warmed.passed += 1,
                 Ok(_) => warmed.fetched += 1,
                 Err(why) => {
                     warmed.failed += 1;

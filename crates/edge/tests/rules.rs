@@ -186,6 +186,8 @@ fn rules_deny_and_set_ttl_before_the_response_is_known() {
     let mut client = served.edge.connect();
     let denied = client.request("GET", "/no", &[]);
     assert_eq!((denied.status, origin.request_count()), (403, 0));
+    // Other clients may not be denied, so no cache may store the response.
+    assert_eq!(denied.header("cache-control").as_deref(), Some("no-store"));
     client.send("GET", "/ttl", &[]);
     origin
         .next_request()

@@ -199,6 +199,11 @@ impl UpstreamClient {
         sent.map(|parts| UpstreamResponse::new(parts, permit))
     }
 
+    /// Closes idle connections that have been idle for too long or that the server has closed.
+    pub fn sweep_idle_connections(&self) {
+        self.idle.iter().for_each(|idle| idle.sweep());
+    }
+
     async fn acquire_permit(&self) -> Result<OwnedSemaphorePermit, UpstreamError> {
         let waiting = self.permits.clone().acquire_owned();
         let waited = timeout(self.limits.connect_timeout, waiting).await;
@@ -209,6 +214,7 @@ impl UpstreamClient {
                 is_timeout: true,
                 may_have_arrived: false,
                 is_upload: false,
+                is_request_limit: true,
                 reason: format!(
                     "{}: {} requests are in flight, and none finished within {:?}",
                     self.name, self.limits.requests_max, self.limits.connect_timeout
@@ -236,6 +242,7 @@ impl UpstreamClient {
                     is_timeout,
                     may_have_arrived: false,
                     is_upload: false,
+                    is_request_limit: false,
                     reason: match is_timeout {
                         true => format!(
                             "{}: no connection within {:?}",
@@ -281,6 +288,7 @@ impl UpstreamClient {
             is_timeout,
             may_have_arrived,
             is_upload,
+            is_request_limit: false,
             reason: format!("{}: {reason}", self.name),
         };
         let response = match timeout(patience, connection.exchange(outgoing, upload)).await {

@@ -85,6 +85,9 @@ pub struct UpstreamError {
     /// Whether the request's body caused the failure, for example because the body was incomplete.
     /// The server is then not at fault.
     pub is_upload: bool,
+    /// Whether the limit on requests in flight caused the failure. Nothing was sent, and the server
+    /// is not at fault.
+    pub is_request_limit: bool,
     /// A description of the failure.
     pub reason: String,
 }

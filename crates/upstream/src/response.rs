@@ -120,6 +120,7 @@ impl UpstreamResponse {
                     is_timeout: true,
                     may_have_arrived: true,
                     is_upload: false,
+                    is_request_limit: false,
                     reason: format!(
                         "nothing of the body was received for {:?}",
                         self.body_gap_timeout
@@ -141,6 +142,7 @@ fn body_error(error: &ExchangeError) -> UpstreamError {
         is_timeout: false,
         may_have_arrived: true,
         is_upload: false,
+        is_request_limit: false,
         reason: format!("the response was interrupted: {error}"),
     }
 }

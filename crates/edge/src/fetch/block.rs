@@ -13,6 +13,7 @@ use super::{FetchOutcome, FetchRequest};
 use crate::Edge;
 use crate::cache_entry::CacheEntry;
 use crate::cache_key::CacheKey;
+use crate::cache_outcome::UncacheableReason;
 use crate::cached_object::CachedObject;
 use crate::origins::OriginResponse;
 
@@ -53,6 +54,11 @@ impl Edge {
             Ok(_) => FetchOutcome::Block(Arc::default()),
             Err(outcome) => outcome.clone(),
         };
+        if let FetchOutcome::Private(_) = outcome {
+            // The followers repeat the request with their own headers. They must not join the same
+            // fetch again.
+            lead.refuse_new_followers();
+        }
         lead.publish_result(outcome.clone());
         if let FetchOutcome::ValidatorChanged = outcome {
             self.remove_block_object(object);
@@ -104,6 +110,7 @@ impl Edge {
         let same_range = header(header::CONTENT_RANGE) == Some(&range::content_range(&wanted, len));
         let same_tag =
             header(header::ETAG) == Some(&etag) || is_bug_planted("blocks-of-any-version");
+        let has_tag = header(header::ETAG).is_some();
         match reply.response.status {
             StatusCode::PARTIAL_CONTENT if same_range && same_tag => {
                 Ok((reply, blocks.block_key(n), wanted.end - wanted.start))
@@ -113,14 +120,25 @@ impl Edge {
                 let error = Error::new_upstream_error(StatusCode::BAD_GATEWAY, what);
                 Err(FetchOutcome::Failed(Arc::new(error)))
             }
-            // The origin ignored the range. The object's key is marked as unshareable, so that
-            // later requests for the object bypass the cache. Otherwise, the origin would send the
-            // whole object for each block.
-            _ if same_tag => {
+            // The origin ignored the range, or sent a part without its entity tag. The object's key
+            // is marked as unshareable, so that later requests for the object bypass the cache.
+            // Otherwise, the origin would get useless requests for each block.
+            status @ (StatusCode::OK
+            | StatusCode::PARTIAL_CONTENT
+            | StatusCode::RANGE_NOT_SATISFIABLE)
+                if same_tag || (status == StatusCode::PARTIAL_CONTENT && !has_tag) =>
+            {
                 self.mark_unshareable(&blocks.object_key, true);
                 Err(FetchOutcome::ValidatorChanged)
             }
-            _ => Err(FetchOutcome::ValidatorChanged),
+            StatusCode::OK
+            | StatusCode::PARTIAL_CONTENT
+            | StatusCode::NOT_FOUND
+            | StatusCode::GONE
+            | StatusCode::RANGE_NOT_SATISFIABLE => Err(FetchOutcome::ValidatorChanged),
+            // The headers of this client may be the reason, for example invalid credentials. The
+            // status says nothing about the object.
+            _ => Err(FetchOutcome::Private(UncacheableReason::Status)),
         }
     }
 }

@@ -21,7 +21,9 @@ impl Edge {
     /// A body is delivered but not stored if it exceeds the limit on an object's size. The same
     /// applies if the total size of all bodies in flight exceeds `in_flight_bytes_max`. From then
     /// on, no further request joins the fetch, and the fetch receives no faster than the slowest
-    /// reader reads.
+    /// reader reads. A body of `expected` bytes is a block, which is shorter than the window of
+    /// unread bytes. It is therefore received without regard to its readers. Otherwise, the fetch
+    /// would end if no client had opened a reader yet.
     pub(super) async fn receive_body(
         &self,
         lead: &mut FetchLeader<CacheKey, FetchOutcome>,
@@ -58,7 +60,9 @@ impl Edge {
             {
                 byte_count = None;
                 lead.refuse_new_followers();
-                body.limit_window(UNSTORED_WINDOW_BYTES);
+                if expected.is_none() {
+                    body.limit_window(UNSTORED_WINDOW_BYTES);
+                }
             }
             if !poll_fn(|cx| body.poll_room(cx)).await {
                 content.end_with_error("all clients disconnected, and the body will not be stored");

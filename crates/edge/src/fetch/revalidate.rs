@@ -10,12 +10,11 @@ use net::conditional::Validators;
 use store::cache::FetchLeader;
 use store::planted_bugs::is_bug_planted;
 
-use super::{FetchOutcome, FetchRequest, has_long_variant, storage_facts};
+use super::{FetchOutcome, FetchRequest, SharedResponse, judge_head};
 use crate::Edge;
 use crate::block_layout::BlockLayout;
 use crate::cache_key::CacheKey;
 use crate::cached_object::CachedObject;
-use crate::freshness;
 use crate::origins::OriginResponse;
 
 impl Edge {
@@ -72,15 +71,8 @@ impl Edge {
         if let Some(age) = new_headers.get(header::AGE) {
             judged.insert(header::AGE, age.clone());
         }
-        let exchange = storage_facts(request, &reply);
-        match freshness::judge_storage(
-            &exchange,
-            merged.status,
-            &judged,
-            reply.received_at,
-            &request.policy,
-        ) {
-            Ok(lifetime) if !has_long_variant(&merged.headers, client_headers) => {
+        match judge_head(request, &reply, merged.status, &judged) {
+            Ok(lifetime) => {
                 merged.lifetime = lifetime;
                 // A new Vary in the 304 changes the object's key and the keys of its blocks.
                 // Lookups no longer find the blocks that are stored under the old keys, so these
@@ -95,14 +87,22 @@ impl Edge {
                 }
                 let merged = Arc::new(merged);
                 self.store_object(lead, request, &merged);
-                FetchOutcome::Revalidated(merged)
+                FetchOutcome::Revalidated(self.share_object(request, merged))
             }
-            // The headers of the 304 forbid further storage of the object. The requests that wait
-            // for the fetch still get the object.
-            _ => {
-                let key = self.register_variant_key(&request.primary_key, cached, client_headers);
-                self.remove_cached(&key);
-                FetchOutcome::Revalidated(Arc::new(merged))
+            // The headers of the 304 forbid further storage of the object. The leader still gets
+            // the object. If the reason is a header of the leader's request, the cached object stays
+            // valid for other requests.
+            Err(reason) => {
+                if !reason.depends_on_request() {
+                    let primary_key = &request.primary_key;
+                    let key = self.register_variant_key(primary_key, cached, client_headers);
+                    self.remove_cached(&key);
+                }
+                FetchOutcome::Revalidated(SharedResponse {
+                    object: Arc::new(merged),
+                    uncacheable: Some(reason),
+                    required_headers: None,
+                })
             }
         }
     }

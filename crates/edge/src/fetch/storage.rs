@@ -10,6 +10,7 @@ use super::{FetchOutcome, FetchRequest};
 use crate::Edge;
 use crate::cache_entry::{CacheEntry, VariantIndex};
 use crate::cache_key::CacheKey;
+use crate::cache_outcome::UncacheableReason;
 use crate::cached_object::CachedObject;
 use crate::config::EdgeSettings;
 
@@ -68,6 +69,24 @@ impl Edge {
     pub(crate) fn mark_unshareable(&self, key: &CacheKey, always_pass: bool) {
         let until = Instant::now() + EdgeSettings::UNSHAREABLE_TTL;
         self.insert_entry(key.clone(), CacheEntry::Unshareable { until, always_pass });
+    }
+
+    /// Marks a key as unshareable after a response that must not be stored for this reason.
+    ///
+    /// A reason that depends on the request says nothing about the responses to other requests. If
+    /// such a request marked the key, any client could remove cached responses.
+    pub(super) fn mark_unshareable_for(&self, key: &CacheKey, reason: UncacheableReason) {
+        if !(reason.depends_on_request() && self.may_have_shared_entry(key)) {
+            self.mark_unshareable(key, reason == UncacheableReason::TooLarge);
+        }
+    }
+
+    /// Returns whether memory or disk may have an object or a variant index under this key.
+    fn may_have_shared_entry(&self, key: &CacheKey) -> bool {
+        matches!(
+            self.memory.get(key),
+            Some(CacheEntry::Object(_) | CacheEntry::Variants(_))
+        ) || self.disk.may_have_entry(key.as_str())
     }
 
     /// Returns the key of an object. This is the primary key, or the key of the variant if the

@@ -188,7 +188,19 @@ async fn flush_nats_client(client: &Client) {
     let _ = tokio::time::timeout(FLUSH_TIMEOUT, client.flush()).await;
 }
 
-/// Returns the name of an edge's consumer. NATS does not allow dots in consumer names.
+/// Returns the name of an edge's consumer. NATS does not allow dots in consumer names. A dot becomes
+/// `=`, which the name of an edge cannot contain, so that no two edges share a consumer.
 fn consumer_name(node: &str) -> String {
-    format!("edge-{}", node.replace('.', "_"))
+    format!("edge-{}", node.replace('.', "="))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_edges_never_share_a_consumer() {
+        assert_ne!(consumer_name("a.b"), consumer_name("a_b"));
+        assert_eq!(consumer_name("a_b-1"), "edge-a_b-1");
+    }
 }

@@ -30,7 +30,8 @@ pub struct FreshnessPolicy {
     /// Maximum of the lifetime that is derived from Last-Modified.
     pub heuristic_max: Duration,
     /// Lifetime from a rule's `ttl`. It replaces the response's own lifetime. It does not permit
-    /// the storage of a response that must not be stored.
+    /// the storage of a response that must not be stored, or of an error (4xx, 5xx) that would not
+    /// be stored without the rule.
     pub ttl: Option<Duration>,
     /// Time for which a stale response may be used after a failure of the origin, if the response
     /// contains no `stale-if-error`.
@@ -107,6 +108,16 @@ pub fn judge_storage(
     now: SystemTime,
     policy: &FreshnessPolicy,
 ) -> Result<FreshnessLifetime, UncacheableReason> {
+    let is_error = status.is_client_error() || status.is_server_error();
+    if is_error && policy.ttl.is_some() {
+        // A rule's `ttl` is for all responses of a URL. Errors that would not be stored without the
+        // rule may be temporary or specific to one client, so the rule does not apply to them.
+        let policy = FreshnessPolicy {
+            ttl: None,
+            ..*policy
+        };
+        judge_storage(exchange, status, headers, now, &policy)?;
+    }
     let directives = CacheDirectives::from_response(headers);
     check_prohibitions(exchange, status, headers, &directives)?;
     let date = parse_date_header(headers, header::DATE).unwrap_or(now);
@@ -249,7 +260,7 @@ fn initial_age(
     // If Age is a list, its first member is used (section 5.1). An invalid number is ignored.
     let directives = headers.get(header::AGE).and_then(|value| {
         let text = value.to_str().ok()?.split(',').next()?.trim();
-        let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         digits.then(|| text.parse::<u64>().unwrap_or(1 << 31).min(1 << 31))
     });
     let corrected = Duration::from_secs(directives.unwrap_or(0)) + delay;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// Timeout of a probe.
+/// Timeout of a probe, including the body of its response.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The state of an origin for the status page.
@@ -38,7 +38,9 @@ impl OriginClient {
         let probes = probed.flatten().map(|(pool, path, member)| async move {
             let mut headers = HeaderMap::new();
             self.add_edge_secret(pool, &mut headers);
-            let good = member.send_probe(worker, path, headers).await;
+            let Some(good) = member.send_probe(worker, path, headers).await else {
+                return;
+            };
             let care = &self.treatment.care;
             let change = member
                 .lock_health()
@@ -46,6 +48,15 @@ impl OriginClient {
             self.log_health_change(&member, change);
         });
         join_all(probes).await;
+    }
+
+    /// Closes the idle connections that have been idle for too long or that an origin has closed.
+    pub fn sweep_idle_connections(&self) {
+        for pool in self.pools.values() {
+            for listed in pool.members.list_members().iter() {
+                listed.member.upstream.sweep_idle_connections();
+            }
+        }
     }
 
     /// Returns the state of all origins.
@@ -74,26 +85,29 @@ impl OriginClient {
 }
 
 impl OriginPoolMember {
-    async fn send_probe(&self, worker: usize, path: &str, headers: HeaderMap) -> bool {
+    /// Returns whether the probe succeeded. Returns `None` if the probe was not sent, because the
+    /// origin has too many requests in flight.
+    async fn send_probe(&self, worker: usize, path: &str, headers: HeaderMap) -> Option<bool> {
         let request = Request::get(path).header(header::HOST, &self.host).body(());
         let Ok(mut request) = request else {
-            return false;
+            return Some(false);
         };
         request.headers_mut().extend(headers);
-        let exchange = tokio::time::timeout(
-            PROBE_TIMEOUT,
-            self.upstream.send_repeatable(worker, &request),
-        )
-        .await;
-        let Ok(Ok(mut response)) = exchange else {
-            return false;
+        let exchange = async {
+            let mut response = match self.upstream.send_repeatable(worker, &request).await {
+                Ok(response) => response,
+                Err(failed) if failed.is_request_limit => return None,
+                Err(_) => return Some(false),
+            };
+            let good = response.status.is_success() || response.status.is_redirection();
+            // A connection can be reused only after the whole response has been read. For a long
+            // body, a new connection is cheaper.
+            if response.remaining().is_some_and(|len| len < 4096) {
+                while let Ok(Some(_)) = response.next_data().await {}
+            }
+            Some(good)
         };
-        let good = response.status.is_success() || response.status.is_redirection();
-        // A connection can be reused only after the whole response has been read. For a long body,
-        // a new connection is cheaper.
-        if response.remaining().is_some_and(|len| len < 4096) {
-            while let Ok(Some(_)) = response.next_data().await {}
-        }
-        good
+        let probed = tokio::time::timeout(PROBE_TIMEOUT, exchange).await;
+        probed.unwrap_or(Some(false))
     }
 }

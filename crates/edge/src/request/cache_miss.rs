@@ -14,6 +14,7 @@ use crate::cache_outcome::{CacheOutcome, MissReason, PassReason, StaleReason, Un
 use crate::cached_object::CachedObject;
 use crate::deliver;
 use crate::fetch::{FetchOutcome, FetchResultForLeader, start_fetch};
+use crate::freshness::allows_stale_on_error;
 use crate::request_facts::RequestFacts;
 
 /// Whether a request started the fetch or waited for it.
@@ -62,6 +63,7 @@ impl Edge {
             }
             LeadOrFollow::Follow(follow) => {
                 let outcome = follow.wait_for_result().await?;
+                let outcome = adapt_to_follower(facts, cached, outcome)?;
                 let role = FetchRole::Follower;
                 self.respond_with_fetch_outcome(worker, facts, outcome, None, reason, role)
                     .await
@@ -144,17 +146,32 @@ impl Edge {
         reason: MissReason,
         role: FetchRole,
     ) -> Option<ServedResponse> {
+        let is_follower = role == FetchRole::Follower;
         let (object, outcome) = match outcome {
-            FetchOutcome::Stored(object, uncacheable) => {
-                (object, role.miss_outcome(reason, uncacheable))
+            FetchOutcome::Stored(shared) | FetchOutcome::Revalidated(shared)
+                if is_follower && !shared.matches_follower(facts.headers) =>
+            {
+                return None;
             }
-            FetchOutcome::Revalidated(object) => match reason {
-                MissReason::Revalidation(reason) => (object, CacheOutcome::Revalidated(reason)),
-                _ => (object, role.miss_outcome(reason, None)),
-            },
+            FetchOutcome::Stored(shared) => {
+                (shared.object, role.miss_outcome(reason, shared.uncacheable))
+            }
+            FetchOutcome::Revalidated(shared) => {
+                let uncacheable = shared.uncacheable;
+                let outcome = match reason {
+                    MissReason::Revalidation(reason) => {
+                        CacheOutcome::Revalidated(reason, uncacheable)
+                    }
+                    _ => role.miss_outcome(reason, uncacheable),
+                };
+                (shared.object, outcome)
+            }
             FetchOutcome::StaleOnError(object) => {
                 (object, CacheOutcome::Stale(StaleReason::IfError))
             }
+            // The reason is a header of the leader's request. The response to another request may
+            // be shareable, so the followers coalesce again.
+            FetchOutcome::Private(uncacheable) if uncacheable.depends_on_request() => return None,
             FetchOutcome::Private(uncacheable) => {
                 let reason = match uncacheable {
                     UncacheableReason::TooLarge => PassReason::TooLarge,
@@ -171,9 +188,6 @@ impl Edge {
                 return Some((response, summary));
             }
         };
-        if role == FetchRole::Follower && !object.matches_request(facts.headers) {
-            return None;
-        }
         self.deliver_object(worker, facts, &object, outcome, upstream_us)
             .await
     }
@@ -193,4 +207,29 @@ impl Edge {
             drop(start_fetch(self.clone(), lead, request));
         }
     }
+}
+
+/// Adapts the outcome of another request's fetch to the cache directives of this request, which
+/// determine whether this request may get a stale object after a failure of the origin. `cached` is
+/// the object that this request found. Returns `None` if this request has to look up the cache
+/// again.
+fn adapt_to_follower(
+    facts: &RequestFacts<'_>,
+    cached: Option<Arc<CachedObject>>,
+    outcome: FetchOutcome,
+) -> Option<FetchOutcome> {
+    let may_use_stale = |object: &Arc<CachedObject>| {
+        allows_stale_on_error(&object.lifetime, object.resident_time(), &facts.directives)
+    };
+    match &outcome {
+        FetchOutcome::StaleOnError(stale) => {
+            let is_usable = may_use_stale(stale) && stale.matches_request(facts.headers);
+            return is_usable.then_some(outcome);
+        }
+        FetchOutcome::Failed(_) => {}
+        FetchOutcome::Stored(shared) if shared.object.status.is_server_error() => {}
+        _ => return Some(outcome),
+    }
+    let stale = cached.filter(may_use_stale).map(FetchOutcome::StaleOnError);
+    Some(stale.unwrap_or(outcome))
 }

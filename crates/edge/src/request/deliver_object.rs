@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{ServedResponse, build_summary};
 use crate::Edge;
 use crate::blocks::{BlockBody, BlockError};
-use crate::cache_outcome::CacheOutcome;
+use crate::cache_outcome::{CacheOutcome, PassReason};
 use crate::cached_object::CachedObject;
 use crate::deliver;
 use crate::request_facts::RequestFacts;
@@ -27,6 +27,10 @@ impl Edge {
             match Box::pin(self.open_block_body(worker, facts, object)).await {
                 Ok(opened) => blocks = opened,
                 Err(BlockError::ValidatorChanged) => return None,
+                Err(BlockError::Refused) => {
+                    let reason = PassReason::NotShared;
+                    return Some(Box::pin(self.pass(worker, facts, reason)).await);
+                }
                 Err(BlockError::OriginFailed(error)) => {
                     let response = deliver::error_response(&error, outcome);
                     let summary = build_summary(outcome, upstream_us, Some((*error).clone()));

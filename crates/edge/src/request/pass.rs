@@ -7,6 +7,7 @@ use net::body::Incoming;
 
 use super::{ServedResponse, build_summary};
 use crate::Edge;
+use crate::cache_key::CacheKey;
 use crate::cache_outcome::{CacheOutcome, PassReason};
 use crate::deliver;
 use crate::headers::start_fetch_span;
@@ -53,7 +54,7 @@ impl Edge {
         // error of the request body then explains the cause better than the error of the request.
         let reply = reply.map_err(|error| fault.client_error().unwrap_or(error));
         if reply.as_ref().is_ok_and(is_non_error) {
-            self.invalidate_key(&facts.primary_key);
+            self.invalidate_key(&CacheKey::from(facts.primary_key.as_ref()));
         }
         relay_reply(facts, reply, outcome)
     }

@@ -1,7 +1,7 @@
 //! Requests with unsafe methods and bodies, which may change something at the origin.
 
 use crate::support::{ScriptedOrigin, TestEdge};
-use crate::{KEEP, closed_port, count_sent, start_edge};
+use crate::{KEEP, closed_port, count_sent, http_url, start_edge, start_named_origin};
 
 #[test]
 fn a_request_with_a_body_is_passed_and_invalidates_the_cache() {
@@ -186,4 +186,38 @@ fn unknown_methods_are_passed_once_and_invalidate_the_cache() {
         assert_eq!(edge.request(method, "/a", &[]).status, 405, "{method}");
     }
     assert_eq!(origin.request_count(), 6);
+}
+
+/// All pools may serve the same resource, so a successful POST invalidates the responses of all
+/// pools.
+#[test]
+fn a_request_with_a_body_invalidates_the_responses_of_all_pools() {
+    let folder = tempfile::tempdir().unwrap();
+    let (usual, archive) = (start_named_origin("usual"), start_named_origin("archive"));
+    let config = folder.path().join("edge.toml");
+    let text = format!(
+        "[pool.archive]\norigin = [\"{}\"]\n\n\
+         [[rule]]\nwhen = 'header[\"x-from\"] == \"archive\"'\npool = \"archive\"\n",
+        http_url(archive.0)
+    );
+    std::fs::write(&config, text).unwrap();
+    let edge = TestEdge::new(usual.0, &["--config", config.to_str().unwrap()]);
+    let pools = [&[][..], &["X-From: archive"]];
+    for post in pools {
+        for get in pools {
+            edge.request("GET", "/a", get);
+            edge.wait_for_metric("headwater_cache_flights", 0);
+        }
+        let lines = [post, &["Content-Length: 0"][..]].concat();
+        assert_eq!(edge.request("POST", "/a", &lines).status, 200);
+        for get in pools {
+            let response = edge.request("GET", "/a", get);
+            assert!(
+                !response.cache_status().contains("hit"),
+                "{}",
+                response.head
+            );
+            edge.wait_for_metric("headwater_cache_flights", 0);
+        }
+    }
 }

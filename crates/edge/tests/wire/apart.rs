@@ -290,3 +290,109 @@ fn requests_with_cookies_bypass_the_cache_if_configured() {
         assert_eq!(seen.lock().unwrap().len(), 1 + cookie_requests);
     }
 }
+
+/// RFC 9111 section 5.2.2.4: a response with `no-cache` must not be used for another request without
+/// validation. It may depend on a cookie although it has no Vary.
+#[test]
+fn a_response_that_needs_validation_is_shared_only_by_equal_requests() {
+    let origin = ScriptedOrigin::new();
+    let edge = TestEdge::new(origin.address, &[]);
+    for (path, line) in [
+        ("/a", "Cache-Control: no-cache"),
+        ("/b", "Cache-Control: max-age=0"),
+    ] {
+        let (mut leader, mut same, mut other) = (edge.connect(), edge.connect(), edge.connect());
+        let before = origin.request_count();
+        leader.send("GET", path, &["Cookie: who=0"]);
+        let first = origin.next_request();
+        same.send("GET", path, &["Cookie: who=0"]);
+        other.send("GET", path, &["Cookie: who=1"]);
+        edge.wait_for_metric("headwater_cache_followers", 2);
+        first.respond(200, &[line, "ETag: \"0\""], b"for 0");
+        let second = origin.next_request();
+        assert_eq!(second.header("cookie"), Some("who=1"));
+        second.respond(200, &[line, "ETag: \"1\""], b"for 1");
+        assert_eq!(leader.read_response("GET").text(), "for 0");
+        assert_eq!(same.read_response("GET").text(), "for 0");
+        assert_eq!(other.read_response("GET").text(), "for 1");
+        assert_eq!(origin.request_count(), before + 2);
+        edge.wait_for_metric("headwater_cache_flights", 0);
+    }
+}
+
+/// If the reason is a header of one request, the responses to other requests stay cached.
+#[test]
+fn a_request_with_too_long_variant_values_removes_no_variant() {
+    let (address, seen) = ScriptedOrigin::start_with(|_| {
+        let lines = vec![KEEP.into(), "Vary: Accept-Language".into()];
+        (200, lines, b"x".to_vec())
+    });
+    let edge = TestEdge::new(address, &[]);
+    let long = format!("Accept-Language: {}", "x".repeat(3000));
+    for (line, end) in [
+        ("Accept-Language: de", "detail=absent"),
+        (&long, "detail=vary-long"),
+        ("Accept-Language: de", "detail=fresh"),
+    ] {
+        let status = edge.request("GET", "/a", &[line]).cache_status();
+        assert!(status.ends_with(end), "{status}");
+        edge.wait_for_metric("headwater_cache_flights", 0);
+    }
+    assert_eq!(seen.lock().unwrap().len(), 2);
+}
+
+#[test]
+fn a_request_with_authorization_removes_no_shared_response() {
+    let origin = ScriptedOrigin::new();
+    let edge = TestEdge::new(origin.address, &[]);
+    let mut client = edge.connect();
+    for (path, status) in [("/a", 200), ("/b", 304)] {
+        client.send("GET", path, &[]);
+        let lines = [KEEP, "ETag: \"1\""];
+        origin.next_request().respond(200, &lines, b"for all");
+        client.read_response("GET");
+        edge.wait_for_metric("headwater_cache_flights", 0);
+        let authorized = ["Authorization: Basic eA==", "Cache-Control: no-cache"];
+        client.send("GET", path, &authorized);
+        let body: &[u8] = if status == 304 { b"" } else { b"for one" };
+        origin.next_request().respond(status, &lines, body);
+        let response = client.read_response("GET");
+        assert!(
+            response.cache_status().ends_with("detail=authorization"),
+            "{}",
+            response.head
+        );
+        edge.wait_for_metric("headwater_cache_flights", 0);
+        let response = client.request("GET", path, &[]);
+        assert_eq!(response.text(), "for all");
+        assert_eq!(response.cache_status(), "headwater; hit; detail=fresh");
+    }
+}
+
+/// The response to a request with Authorization is for its client. The requests that wait for it
+/// share another fetch.
+#[test]
+fn followers_of_a_request_with_authorization_share_one_fetch() {
+    let origin = ScriptedOrigin::new();
+    let edge = TestEdge::new(origin.address, &[]);
+    let mut leader = edge.connect();
+    leader.send("GET", "/a", &[]);
+    let stale = ["Cache-Control: max-age=5", "Age: 5", "ETag: \"1\""];
+    origin.next_request().respond(200, &stale, b"old");
+    leader.read_response("GET");
+    edge.wait_for_metric("headwater_cache_flights", 0);
+    leader.send("GET", "/a", &["Authorization: Basic eA=="]);
+    let first = origin.next_request();
+    let mut followers = [edge.connect(), edge.connect(), edge.connect()];
+    for follower in &mut followers {
+        follower.send("GET", "/a", &[]);
+    }
+    edge.wait_for_metric("headwater_cache_followers", 3);
+    first.respond(200, &[KEEP], b"for one");
+    origin.next_request().respond(200, &[KEEP], b"for all");
+    assert_eq!(leader.read_response("GET").text(), "for one");
+    for follower in &mut followers {
+        assert_eq!(follower.read_response("GET").text(), "for all");
+    }
+    assert_eq!(origin.request_count(), 3);
+}

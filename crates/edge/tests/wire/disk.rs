@@ -1,6 +1,7 @@
 //! The disk tier: objects that memory has evicted are served from disk, even after a restart.
 
 use crate::KEEP;
+use crate::large::{make_film, respond_to_range};
 use crate::support::{RawResponse, ScriptedOrigin, TestEdge};
 
 const BODY_BYTES: usize = 1 << 20;
@@ -156,4 +157,71 @@ fn a_new_response_replaces_the_disk_entry() {
     edge.wait_for_metric("headwater_cache_flights", 0);
     assert_eq!(edge.read_metric("headwater_cache_disk_objects"), 0);
     assert_eq!(client.request("GET", "/a", &[]).text(), "two");
+}
+
+/// Regression: the edge tried four times to read such a block, and then responded with 502.
+#[test]
+fn a_block_that_cannot_be_read_is_fetched_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let film = make_film(0);
+    let served_film = film.clone();
+    let (address, seen) = ScriptedOrigin::start_with(move |exchange| {
+        respond_to_range(exchange, "\"1\"", &served_film)
+    });
+    let mut edge = start_edge(address, folder.path());
+    edge.request("GET", "/film", &["Range: bytes=0-9"]);
+    edge.wait_for_metric("headwater_cache_flights", 0);
+    edge.drain();
+    let edge = start_edge(address, folder.path());
+    edge.wait_for_metric("headwater_cache_disk_objects", 2);
+    // Loads the head of the object into memory, but no block.
+    assert_eq!(edge.request("HEAD", "/film", &[]).status, 200);
+    for file in std::fs::read_dir(folder.path()).unwrap() {
+        let path = file.unwrap().path();
+        if path.file_name().unwrap() != "lock" {
+            std::fs::remove_file(&path).unwrap();
+            std::fs::create_dir(&path).unwrap();
+        }
+    }
+    let before = seen.lock().unwrap().len();
+    let response = edge.request("GET", "/film", &["Range: bytes=0-9"]);
+    assert_eq!((response.status, &response.body[..]), (206, &film[..10]));
+    assert_eq!(seen.lock().unwrap().len(), before + 1);
+}
+
+/// Regression: an index of variants that was loaded from disk lists no variants, so a POST removed
+/// only the index. After the next response, the old variants were found again.
+#[test]
+fn a_post_invalidates_the_variants_of_an_earlier_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let version = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(1));
+    let now = version.clone();
+    let (address, _) = ScriptedOrigin::start_with(move |exchange| {
+        let language = exchange.header("accept-language").unwrap_or("-");
+        let version = now.load(std::sync::atomic::Ordering::SeqCst);
+        let lines = vec![KEEP.into(), "Vary: Accept-Language".into()];
+        (200, lines, format!("{language}{version}").into_bytes())
+    });
+    let ask = |edge: &TestEdge, language: &str| {
+        let line = format!("Accept-Language: {language}");
+        let response = edge.request("GET", "/a", &[&line]);
+        edge.wait_for_metric("headwater_cache_flights", 0);
+        response.text()
+    };
+    let mut edge = start_edge(address, folder.path());
+    assert_eq!(
+        (ask(&edge, "de"), ask(&edge, "fr")),
+        ("de1".into(), "fr1".into())
+    );
+    edge.drain();
+    let edge = start_edge(address, folder.path());
+    edge.wait_for_metric("headwater_cache_disk_objects", 3);
+    version.store(2, std::sync::atomic::Ordering::SeqCst);
+    assert_eq!(ask(&edge, "de"), "de1", "from disk");
+    let posted = edge.request("POST", "/a", &["Content-Length: 0"]);
+    assert_eq!(posted.status, 200);
+    assert_eq!(
+        (ask(&edge, "fr"), ask(&edge, "de")),
+        ("fr2".into(), "de2".into())
+    );
 }

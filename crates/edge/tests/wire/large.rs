@@ -259,3 +259,126 @@ fn an_endless_error_is_not_read_without_clients() {
         "the edge read the whole response"
     );
 }
+
+/// Regression: a 401 to one client counted as a new version. Any client could therefore remove the
+/// object, and cut the responses of the other clients.
+#[test]
+fn a_client_that_the_origin_refuses_removes_no_block() {
+    let body = make_film(5);
+    let served_body = body.clone();
+    let (address, seen) = ScriptedOrigin::start_with(move |exchange| {
+        if exchange.header("authorization").is_some() {
+            return (401, vec![], b"who".to_vec());
+        }
+        respond_to_range(exchange, "\"1\"", &served_body)
+    });
+    let edge = TestEdge::new(address, &SMALL);
+    let mut client = edge.connect();
+    let response = client.request("GET", "/film", &["Range: bytes=0-9"]);
+    assert_eq!(response.body, body[..10]);
+    edge.wait_for_metric("headwater_cache_flights", 0);
+    let range = format!("Range: bytes={BLOCK}-{}", BLOCK + 9);
+    let refused = client.request("GET", "/film", &[&range, "Authorization: Basic eA=="]);
+    assert_eq!((refused.status, refused.text().as_str()), (401, "who"));
+    edge.wait_for_metric("headwater_cache_flights", 0);
+    let before = seen.lock().unwrap().len();
+    let response = client.request("GET", "/film", &["Range: bytes=0-9"]);
+    assert_eq!(response.cache_status(), "headwater; hit; detail=fresh");
+    assert_eq!(response.body, body[..10]);
+    assert_eq!(seen.lock().unwrap().len(), before);
+}
+
+#[test]
+fn a_follower_of_a_refused_block_request_sends_its_own() {
+    let body = make_film(6);
+    let origin = ScriptedOrigin::new();
+    let edge = TestEdge::new(origin.address, &SMALL);
+    let (mut bad, mut good) = (edge.connect(), edge.connect());
+    bad.send(
+        "GET",
+        "/film",
+        &["Range: bytes=0-9", "Accept-Language: bad"],
+    );
+    let lines = [KEEP, "ETag: \"1\""];
+    let mut whole = origin.next_request();
+    whole.send(format_head(200, &lines, Some(body.len())));
+    let block = origin.next_request();
+    whole.wait_for_hangup();
+    good.send("GET", "/film", &["Range: bytes=0-9"]);
+    edge.wait_for_metric("headwater_cache_followers", 1);
+    block.respond(429, &[], b"later");
+    // One client passes its request, and the other client requests the block.
+    for _ in 0..2 {
+        let exchange = origin.next_request();
+        match exchange.header("accept-language") {
+            Some(_) => exchange.respond(429, &[], b"later"),
+            None => {
+                let range = format!("Content-Range: bytes 0-1048575/{}", body.len());
+                exchange.respond(206, &[&lines[..], &[&range]].concat(), &body[..BLOCK]);
+            }
+        }
+    }
+    assert_eq!(bad.read_response("GET").status, 429);
+    let response = good.read_response("GET");
+    assert_eq!((response.status, &response.body[..]), (206, &body[..10]));
+}
+
+/// Regression: an origin that sends parts without their entity tag got up to seven requests for one
+/// request of a client.
+#[test]
+fn parts_without_entity_tag_are_passed() {
+    let body = make_film(7);
+    let served_body = body.clone();
+    let (address, seen) = ScriptedOrigin::start_with(move |exchange| {
+        let (status, mut lines, body) = respond_to_range(exchange, "\"1\"", &served_body);
+        if status == 206 {
+            lines.retain(|line| !line.starts_with("ETag"));
+        }
+        (status, lines, body)
+    });
+    let edge = TestEdge::new(address, &SMALL);
+    // The requests to the origin are for the whole object, for a block, and for the range.
+    for requests in [3, 4] {
+        let response = edge.request("GET", "/film", &["Range: bytes=5-14"]);
+        assert_eq!((response.status, &response.body[..]), (206, &body[5..15]));
+        edge.wait_for_metric("headwater_cache_flights", 0);
+        assert_eq!(seen.lock().unwrap().len(), requests);
+    }
+}
+
+/// Regression: above the limit on the bytes of all fetches, a block was discarded if it arrived
+/// before its client began to read it.
+#[test]
+fn a_block_reaches_its_client_although_too_many_bytes_are_in_flight() {
+    // Three bodies of this length are one byte below the limit, which is a quarter of the memory
+    // limit.
+    const LEN: usize = (4 << 20) / 3;
+    let film = make_film(8);
+    let origin = ScriptedOrigin::new();
+    let edge = TestEdge::new(origin.address, &SMALL);
+    let unfinished = ["/1", "/2", "/3"].map(|path| {
+        let mut client = edge.connect();
+        client.send("GET", path, &[]);
+        let mut exchange = origin.next_request();
+        exchange.send(format_head(200, &[KEEP], Some(LEN + 1)));
+        exchange.send(vec![7; LEN]);
+        assert_eq!(client.read_head().status, 200);
+        client.take(LEN);
+        (client, exchange)
+    });
+    let mut client = edge.connect();
+    client.send("GET", "/film", &["Range: bytes=0-1999"]);
+    let lines = [KEEP, "ETag: \"1\""];
+    let mut whole = origin.next_request();
+    whole.send(format_head(200, &lines, Some(film.len())));
+    let mut block = origin.next_request();
+    let range = format!("Content-Range: bytes 0-1048575/{}", film.len());
+    let head = format_head(206, &[&lines[..], &[&range]].concat(), Some(BLOCK));
+    // The first bytes arrive together with the head.
+    block.send([head.as_bytes(), &film[..1000]].concat());
+    assert_eq!(client.read_head().status, 206);
+    block.send(&film[1000..BLOCK]);
+    block.finish();
+    assert_eq!(client.take(2000), film[..2000]);
+    edge.wait_for_metric("headwater_cache_flights", unfinished.len() as u64);
+}

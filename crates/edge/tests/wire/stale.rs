@@ -191,3 +191,98 @@ fn a_304_that_implies_a_variant_is_not_shared() {
     assert_eq!(response.header(allowed).as_deref(), Some("https://evil"));
     assert_eq!(origin.request_count(), 3);
 }
+
+/// A 304 with Set-Cookie or `private` is for the client whose request led to it (RFC 9111 section
+/// 5.2.2.7).
+#[test]
+fn a_304_that_forbids_storage_is_given_to_its_client_alone() {
+    let origin = ScriptedOrigin::new();
+    let edge = TestEdge::new(origin.address, &[]);
+    let stale = ["Cache-Control: max-age=5", "Age: 5", "ETag: \"1\""];
+    for (path, name, value, reason) in [
+        ("/a", "Set-Cookie", "session=0", "set-cookie"),
+        ("/b", "Cache-Control", "private", "private"),
+    ] {
+        let (mut leader, mut other) = (edge.connect(), edge.connect());
+        leader.send("GET", path, &[]);
+        origin.next_request().respond(200, &stale, b"one");
+        leader.read_response("GET");
+        edge.wait_for_metric("headwater_cache_flights", 0);
+        leader.send("GET", path, &[]);
+        let exchange = origin.next_request();
+        other.send("GET", path, &[]);
+        edge.wait_for_metric("headwater_cache_followers", 1);
+        exchange.respond(304, &[&format!("{name}: {value}")], b"");
+        origin.next_request().respond(200, &[KEEP], b"own");
+        let response = leader.read_response("GET");
+        assert_eq!(response.text(), "one");
+        assert_eq!(response.header(name).as_deref(), Some(value));
+        // RFC 9211 section 2.5: the response was not stored.
+        let status = format!("headwater; fwd=stale; fwd-status=304; detail={reason}");
+        assert_eq!(response.cache_status(), status);
+        let response = other.read_response("GET");
+        assert_eq!(response.text(), "own");
+        assert_ne!(response.header(name).as_deref(), Some(value));
+    }
+}
+
+/// A confirmed object that is still not fresh must be validated for each request. A fresh object
+/// is for all requests.
+#[test]
+fn a_revalidation_is_shared_by_other_requests_only_if_the_object_is_fresh() {
+    let origin = ScriptedOrigin::new();
+    let edge = TestEdge::new(origin.address, &[]);
+    let stale = ["Cache-Control: max-age=5", "Age: 5", "ETag: \"1\""];
+    for (path, line, is_shared) in [("/a", KEEP, true), ("/b", "Cache-Control: no-cache", false)] {
+        let (mut leader, mut other) = (edge.connect(), edge.connect());
+        leader.send("GET", path, &[]);
+        origin.next_request().respond(200, &stale, b"one");
+        leader.read_response("GET");
+        edge.wait_for_metric("headwater_cache_flights", 0);
+        leader.send("GET", path, &["Cookie: who=0"]);
+        let exchange = origin.next_request();
+        other.send("GET", path, &["Cookie: who=1"]);
+        edge.wait_for_metric("headwater_cache_followers", 1);
+        exchange.respond(304, &[line], b"");
+        assert_eq!(leader.read_response("GET").text(), "one");
+        if is_shared {
+            assert_eq!(other.read_response("GET").text(), "one");
+        } else {
+            let exchange = origin.next_request();
+            assert_eq!(exchange.header("cookie"), Some("who=1"));
+            exchange.respond(200, &[line, "ETag: \"2\""], b"two");
+            assert_eq!(other.read_response("GET").text(), "two");
+        }
+        edge.wait_for_metric("headwater_cache_flights", 0);
+    }
+    assert_eq!(origin.request_count(), 5);
+}
+
+#[test]
+fn each_request_decides_whether_it_accepts_a_stale_response() {
+    let origin = ScriptedOrigin::new();
+    let edge = TestEdge::new(origin.address, &[]);
+    let (accepts, refuses) = ("Cache-Control: stale-if-error=99", "X-Other: 1");
+    let stale = ["Cache-Control: max-age=5", "Age: 9", "ETag: \"1\""];
+    for (path, lines, statuses) in [
+        ("/a", [accepts, refuses], [200, 503]),
+        ("/b", [refuses, accepts], [503, 200]),
+    ] {
+        let (mut leader, mut follower) = (edge.connect(), edge.connect());
+        leader.send("GET", path, &[]);
+        origin.next_request().respond(200, &stale, b"old");
+        leader.read_response("GET");
+        edge.wait_for_metric("headwater_cache_flights", 0);
+        leader.send("GET", path, &[lines[0]]);
+        let exchange = origin.next_request();
+        follower.send("GET", path, &[lines[1]]);
+        edge.wait_for_metric("headwater_cache_followers", 1);
+        exchange.respond(503, &[], b"sick");
+        if statuses[1] == 503 {
+            origin.next_request().respond(503, &[], b"sick");
+        }
+        let seen = [&mut leader, &mut follower].map(|client| client.read_response("GET").status);
+        assert_eq!(seen, statuses, "{path}");
+        edge.wait_for_metric("headwater_cache_flights", 0);
+    }
+}

@@ -99,6 +99,8 @@ fn section_4_2_3_age() {
         (&["Age: 7, 90"], 0, 7),
         (&["Age: -7"], 0, 0),
         (&["Age: x"], 0, 0),
+        (&["Age: "], 0, 0),
+        (&["Age: , 90"], 0, 0),
         (&[], 4, 4),
     ] {
         let mut lines = lines.to_vec();
@@ -175,6 +177,43 @@ fn a_rule_ttl_overrides_all_but_prohibitions() {
         judge(&["Cache-Control: private"]),
         Err(UncacheableReason::Private)
     );
+}
+
+/// An error that would not be stored without the rule may be temporary or specific to one client.
+#[test]
+fn a_rule_ttl_applies_only_to_errors_that_are_storable_without_the_rule() {
+    let policy = FreshnessPolicy {
+        ttl: Some(s(50)),
+        ..FreshnessPolicy::default()
+    };
+    let exchange = StorageFacts {
+        method: &Method::GET,
+        has_authorization: false,
+        has_cookies: false,
+        delay: s(0),
+    };
+    let none = Err(UncacheableReason::Status);
+    for (status, lines, expected) in [
+        (400, &[][..], none),
+        (401, &[], none),
+        (403, &[], none),
+        (429, &[], none),
+        (500, &[], none),
+        (503, &[], none),
+        (501, &[], Err(UncacheableReason::NoLifetime)),
+        (404, &[], Ok(s(50))),
+        (500, &["Cache-Control: max-age=1"], Ok(s(50))),
+        // Responses that are no errors get the lifetime of the rule in any case.
+        (302, &[], Ok(s(50))),
+    ] {
+        let status = StatusCode::from_u16(status).unwrap();
+        let found = judge_storage(&exchange, status, &headers(lines), now(), &policy);
+        assert_eq!(
+            found.map(|found| found.fresh),
+            expected,
+            "{status} {lines:?}"
+        );
+    }
 }
 
 #[test]
