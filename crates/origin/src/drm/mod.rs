@@ -2,8 +2,8 @@
 //!
 //! [`LibraryDrm`] finds the [`DrmPolicy`] of a title by its path. For each title version, a
 //! [`key_source`] provides a [`KeySet`](key_set::KeySet), and [`TitleDrm`] maps the keys to the
-//! renditions. [`SourceKeyProvider`] provides the keys of films that are already encrypted. `media::protection`
-//! defines the encryption of samples and the signaling.
+//! renditions. [`SourceKeyProvider`] provides the keys of films that are already encrypted.
+//! `media::protection` defines the encryption of samples and the signaling.
 
 pub(crate) mod content_key;
 pub(crate) mod content_key_cipher;
