@@ -1,10 +1,13 @@
-//! The queue of objects to write. The total size of the queued bodies is limited.
+//! The queue of objects to write. The total size of the queued objects is limited.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::TierObject;
+
+/// Approximate memory of a queued object in addition to its texts and its body, in bytes.
+const JOB_BYTES: u64 = 512;
 
 #[derive(Debug)]
 pub(super) struct WriteQueue {
@@ -42,6 +45,15 @@ impl WriteJob {
     }
 }
 
+/// Returns the size of a queued object. Without the texts, any number of objects with empty bodies
+/// would fit into the queue.
+fn queued_bytes(object: &TierObject) -> u64 {
+    let texts = object.key.len() + object.tags.len() + object.head.len();
+    (texts as u64)
+        .saturating_add(JOB_BYTES)
+        .saturating_add(object.body.len())
+}
+
 impl WriteQueue {
     pub(super) fn new(bytes_max: u64) -> WriteQueue {
         WriteQueue {
@@ -55,7 +67,7 @@ impl WriteQueue {
     /// object of any size.
     pub(super) fn enqueue_object(&self, object: TierObject) -> bool {
         let mut inner = self.lock();
-        let bytes = inner.bytes.saturating_add(object.body.len());
+        let bytes = inner.bytes.saturating_add(queued_bytes(&object));
         if inner.closed || (bytes > self.bytes_max && !inner.waiting.is_empty()) {
             return false;
         }
@@ -70,7 +82,7 @@ impl WriteQueue {
         let mut inner = self.lock();
         loop {
             if let Some(job) = inner.waiting.pop_front() {
-                inner.bytes -= job.object.body.len();
+                inner.bytes -= queued_bytes(&job.object);
                 inner.current = Some(job.clone());
                 return Some(job);
             }
@@ -99,7 +111,7 @@ impl WriteQueue {
             return;
         }
         for object in rest {
-            inner.bytes = inner.bytes.saturating_add(object.body.len());
+            inner.bytes = inner.bytes.saturating_add(queued_bytes(&object));
             inner.waiting.push_back(Arc::new(WriteJob::new(object)));
         }
         inner.closed = true;

@@ -274,10 +274,18 @@ fn removing_and_purging_also_affect_queued_objects() {
     assert!(list_files(dir.path()).is_empty());
 }
 
+/// Regression: only bodies counted, so any number of redirects or errors could be queued.
+#[test]
+fn queued_objects_without_a_body_are_bounded() {
+    let queue = WriteQueue::new(10_000);
+    let taken = (0..100).filter(|n| queue.enqueue_object(make_object(&format!("/{n}"), 0)));
+    assert!((5..20).contains(&taken.count()));
+}
+
 #[test]
 fn the_queue_is_bounded_but_always_takes_one_object() {
-    let queue = WriteQueue::new(1000);
-    assert!(queue.enqueue_object(make_object("/long", 5000)));
+    let queue = WriteQueue::new(10_000);
+    assert!(queue.enqueue_object(make_object("/long", 50_000)));
     assert!(!queue.enqueue_object(make_object("/more", 0)));
     let job = queue.next_job().unwrap();
     assert!(queue.has("/long"), "until it is written");
@@ -285,12 +293,12 @@ fn the_queue_is_bounded_but_always_takes_one_object() {
     assert!(job.is_purged() && !queue.has("/long"));
     queue.finish_job();
     assert!(
-        queue.enqueue_object(make_object("/a", 400))
-            && queue.enqueue_object(make_object("/b", 400))
+        queue.enqueue_object(make_object("/a", 4000))
+            && queue.enqueue_object(make_object("/b", 4000))
     );
-    assert!(!queue.enqueue_object(make_object("/c", 400)));
+    assert!(!queue.enqueue_object(make_object("/c", 4000)));
     assert_eq!(queue.len(), 2);
-    queue.append_and_close([make_object("/rest", 5000)]);
+    queue.append_and_close([make_object("/rest", 50_000)]);
     queue.append_and_close([make_object("/late", 0)]);
     assert!(!queue.enqueue_object(make_object("/d", 0)));
     let left = std::iter::from_fn(|| queue.next_job());
