@@ -56,7 +56,9 @@ pub fn decide_cache_use(
                 ReuseDecision::Revalidate(reason) => revalidate(reason),
             }
         }
-        Some(CacheEntry::Unshareable { until, always_pass }) if *until > now => {
+        Some(CacheEntry::Unshareable {
+            until, always_pass, ..
+        }) if *until > now => {
             if *always_pass {
                 CacheDecision::Pass(PassReason::Unshareable)
             } else {
@@ -88,7 +90,11 @@ mod tests {
         let now = Instant::now();
         let until = now + Duration::from_secs(10);
         let plan = |always_pass, now| {
-            let entry = CacheEntry::Unshareable { until, always_pass };
+            let entry = CacheEntry::Unshareable {
+                until,
+                always_pass,
+                has_unlisted_variants: false,
+            };
             let directives = CacheDirectives::default();
             decide_cache_use(&Method::GET, &directives, Some(&entry), false, now)
         };

@@ -37,6 +37,8 @@ pub enum CacheEntry {
         /// objects that the edge cannot cache. If the origin ignores ranges, such a fetch would
         /// request the whole object and discard the response.
         always_pass: bool,
+        /// Whether the mark replaced a variant index, so that unlisted variants may be cached.
+        has_unlisted_variants: bool,
     },
 }
 

@@ -239,8 +239,8 @@ fn publish_outcome(
     let first_bytes = match &outcome {
         FetchOutcome::Stored(shared) => shared.object.body.growing.open_reader(0..u64::MAX),
         _ => {
-            // The fetch has no body that still arrives. A follower that cannot use the outcome must
-            // not join the same fetch again.
+            // A follower that cannot use the outcome must not join the same fetch again. Only
+            // `Stored` has a body that requests may still join.
             lead.refuse_new_followers();
             None
         }

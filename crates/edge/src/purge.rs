@@ -31,9 +31,7 @@ impl PurgeTarget {
             }
         }
     }
-}
 
-impl PurgeTarget {
     fn matches_disk_entry(&self, key: &str, tags: &str) -> bool {
         let key = CacheKey::from(key);
         match self {
@@ -55,9 +53,9 @@ impl Edge {
         keys.push(CacheKey::from(url));
         if keys.iter().any(|key| self.may_have_variants(key)) {
             self.purge_objects(&PurgeTarget::Url(url.to_owned()), false);
-            // The purge searches the whole cache. Without an index, the next request with a body
-            // for this URL does not cause another search.
-            keys.iter().for_each(|key| self.remove_cached(key));
+            // The purge searches the whole cache, and keeps variant indexes and unshareable marks.
+            // Without variants, they must not cause another search at the next invalidation.
+            keys.iter().for_each(|key| self.forget_variants(key));
             return;
         }
         self.flights
@@ -73,11 +71,33 @@ impl Edge {
     /// Returns whether there may be variants under a key. Their keys are then unknown, because a
     /// variant index lists only the variants that were stored since the index was created or loaded
     /// from disk. An unshareable mark may have replaced an index.
-    fn may_have_variants(&self, key: &CacheKey) -> bool {
+    pub(crate) fn may_have_variants(&self, key: &CacheKey) -> bool {
         match self.memory.get(key) {
-            Some(CacheEntry::Object(_)) => false,
-            Some(_) => true,
+            Some(CacheEntry::Variants(_)) => true,
+            Some(CacheEntry::Unshareable {
+                has_unlisted_variants,
+                ..
+            }) => has_unlisted_variants,
+            Some(CacheEntry::Object(_) | CacheEntry::Block(_)) => false,
             None => self.disk.may_have_entry(key.as_str()),
+        }
+    }
+
+    /// Removes the variant index of a key whose variants have been removed. Keeps an unshareable
+    /// mark, because otherwise each POST would let one more request fetch an object in vain.
+    fn forget_variants(&self, key: &CacheKey) {
+        match self.memory.get(key) {
+            Some(CacheEntry::Unshareable {
+                until, always_pass, ..
+            }) => {
+                let mark = CacheEntry::Unshareable {
+                    until,
+                    always_pass,
+                    has_unlisted_variants: false,
+                };
+                self.insert_entry(key.clone(), mark);
+            }
+            _ => self.remove_cached(key),
         }
     }
 

@@ -21,9 +21,9 @@ impl Edge {
     /// A body is delivered but not stored if it exceeds the limit on an object's size. The same
     /// applies if the total size of all bodies in flight exceeds `in_flight_bytes_max`. From then
     /// on, no further request joins the fetch, and the fetch receives no faster than the slowest
-    /// reader reads. A body of `expected` bytes is a block, which is shorter than the window of
-    /// unread bytes. It is therefore received without regard to its readers. Otherwise, the fetch
-    /// would end if no client had opened a reader yet.
+    /// reader reads. If `expected` is set, the body is a block, which is shorter than this window.
+    /// The fetch does not wait for readers of a block, because it would fail if no client had opened
+    /// a reader yet.
     pub(super) async fn receive_body(
         &self,
         lead: &mut FetchLeader<CacheKey, FetchOutcome>,

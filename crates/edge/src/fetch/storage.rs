@@ -68,13 +68,18 @@ impl Edge {
     /// ranges, each fetch would request the whole object and discard the response.
     pub(crate) fn mark_unshareable(&self, key: &CacheKey, always_pass: bool) {
         let until = Instant::now() + EdgeSettings::UNSHAREABLE_TTL;
-        self.insert_entry(key.clone(), CacheEntry::Unshareable { until, always_pass });
+        let mark = CacheEntry::Unshareable {
+            until,
+            always_pass,
+            has_unlisted_variants: self.may_have_variants(key),
+        };
+        self.insert_entry(key.clone(), mark);
     }
 
     /// Marks a key as unshareable after a response that must not be stored for this reason.
     ///
-    /// A reason that depends on the request says nothing about the responses to other requests. If
-    /// such a request marked the key, any client could remove cached responses.
+    /// If the reason depends on the request, responses to other requests may be shareable, so a
+    /// cached response stays. Otherwise, any client could remove cached responses.
     pub(super) fn mark_unshareable_for(&self, key: &CacheKey, reason: UncacheableReason) {
         if !(reason.depends_on_request() && self.may_have_shared_entry(key)) {
             self.mark_unshareable(key, reason == UncacheableReason::TooLarge);

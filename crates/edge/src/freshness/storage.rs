@@ -258,12 +258,12 @@ fn initial_age(
 ) -> Duration {
     let apparent = now.duration_since(date).unwrap_or_default();
     // If Age is a list, its first member is used (section 5.1). An invalid number is ignored.
-    let directives = headers.get(header::AGE).and_then(|value| {
+    let age_s = headers.get(header::AGE).and_then(|value| {
         let text = value.to_str().ok()?.split(',').next()?.trim();
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         digits.then(|| text.parse::<u64>().unwrap_or(1 << 31).min(1 << 31))
     });
-    let corrected = Duration::from_secs(directives.unwrap_or(0)) + delay;
+    let corrected = Duration::from_secs(age_s.unwrap_or(0)) + delay;
     apparent.max(corrected)
 }
 

@@ -1,7 +1,9 @@
 //! Requests with unsafe methods and bodies, which may change something at the origin.
 
 use crate::support::{ScriptedOrigin, TestEdge};
-use crate::{KEEP, closed_port, count_sent, http_url, start_edge, start_named_origin};
+use crate::{
+    KEEP, closed_port, count_sent, start_edge, start_edge_with_archive_pool, start_named_origin,
+};
 
 #[test]
 fn a_request_with_a_body_is_passed_and_invalidates_the_cache() {
@@ -192,16 +194,8 @@ fn unknown_methods_are_passed_once_and_invalidate_the_cache() {
 /// pools.
 #[test]
 fn a_request_with_a_body_invalidates_the_responses_of_all_pools() {
-    let folder = tempfile::tempdir().unwrap();
     let (usual, archive) = (start_named_origin("usual"), start_named_origin("archive"));
-    let config = folder.path().join("edge.toml");
-    let text = format!(
-        "[pool.archive]\norigin = [\"{}\"]\n\n\
-         [[rule]]\nwhen = 'header[\"x-from\"] == \"archive\"'\npool = \"archive\"\n",
-        http_url(archive.0)
-    );
-    std::fs::write(&config, text).unwrap();
-    let edge = TestEdge::new(usual.0, &["--config", config.to_str().unwrap()]);
+    let edge = start_edge_with_archive_pool(usual.0, archive.0);
     let pools = [&[][..], &["X-From: archive"]];
     for post in pools {
         for get in pools {

@@ -1,7 +1,9 @@
 //! The choice of an origin, and retries.
 
-use crate::support::{ScriptedOrigin, TestEdge, format_head};
-use crate::{KEEP, closed_port, count_sent, http_url, start_edge, start_named_origin};
+use crate::support::{ScriptedOrigin, format_head};
+use crate::{
+    KEEP, closed_port, count_sent, start_edge, start_edge_with_archive_pool, start_named_origin,
+};
 
 #[test]
 fn each_file_has_one_origin_and_all_edges_agree() {
@@ -104,16 +106,8 @@ fn a_single_origin_gets_requests_after_any_failures() {
 
 #[test]
 fn a_rule_selects_a_pool_with_a_separate_cache() {
-    let folder = tempfile::tempdir().unwrap();
     let (usual, archive) = (start_named_origin("usual"), start_named_origin("archive"));
-    let config = folder.path().join("edge.toml");
-    let text = format!(
-        "[pool.archive]\norigin = [\"{}\"]\n\n\
-         [[rule]]\nwhen = 'header[\"x-from\"] == \"archive\"'\npool = \"archive\"\n",
-        http_url(archive.0)
-    );
-    std::fs::write(&config, text).unwrap();
-    let edge = TestEdge::new(usual.0, &["--config", config.to_str().unwrap()]);
+    let edge = start_edge_with_archive_pool(usual.0, archive.0);
     for _ in 0..3 {
         assert_eq!(edge.get_path("/a").text(), "usual");
         assert_eq!(

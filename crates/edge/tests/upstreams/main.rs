@@ -32,6 +32,19 @@ fn http_url(address: SocketAddr) -> String {
     format!("http://{address}")
 }
 
+/// Starts an edge that sends requests with `X-From: archive` to another pool.
+fn start_edge_with_archive_pool(usual: SocketAddr, archive: SocketAddr) -> TestEdge {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("edge.toml");
+    let text = format!(
+        "[pool.archive]\norigin = [\"{}\"]\n\n\
+         [[rule]]\nwhen = 'header[\"x-from\"] == \"archive\"'\npool = \"archive\"\n",
+        http_url(archive)
+    );
+    std::fs::write(&config, text).unwrap();
+    TestEdge::new(usual, &["--config", config.to_str().unwrap()])
+}
+
 fn start_edge(origins: &[SocketAddr], flags: &[&str]) -> TestEdge {
     let origins: Vec<String> = origins.iter().map(|address| http_url(*address)).collect();
     let mut words = vec!["edge", "--listen", "127.0.0.1:0", "--workers", "2"];

@@ -150,18 +150,23 @@ fn negative_responses_have_a_short_default_lifetime() {
     );
 }
 
+const PLAIN_GET: StorageFacts<'_> = StorageFacts {
+    method: &Method::GET,
+    has_authorization: false,
+    has_cookies: false,
+    delay: Duration::ZERO,
+};
+
+fn rule_with_ttl(ttl: Duration) -> FreshnessPolicy {
+    FreshnessPolicy {
+        ttl: Some(ttl),
+        ..FreshnessPolicy::default()
+    }
+}
+
 #[test]
 fn a_rule_ttl_overrides_all_but_prohibitions() {
-    let policy = FreshnessPolicy {
-        ttl: Some(s(50)),
-        ..FreshnessPolicy::default()
-    };
-    let exchange = StorageFacts {
-        method: &Method::GET,
-        has_authorization: false,
-        has_cookies: false,
-        delay: s(0),
-    };
+    let (policy, exchange) = (rule_with_ttl(s(50)), PLAIN_GET);
     let judge =
         |lines: &[&str]| judge_storage(&exchange, StatusCode::OK, &headers(lines), now(), &policy);
     let found = judge(&["Cache-Control: max-age=1, no-cache"]).unwrap();
@@ -182,16 +187,7 @@ fn a_rule_ttl_overrides_all_but_prohibitions() {
 /// An error that would not be stored without the rule may be temporary or specific to one client.
 #[test]
 fn a_rule_ttl_applies_only_to_errors_that_are_storable_without_the_rule() {
-    let policy = FreshnessPolicy {
-        ttl: Some(s(50)),
-        ..FreshnessPolicy::default()
-    };
-    let exchange = StorageFacts {
-        method: &Method::GET,
-        has_authorization: false,
-        has_cookies: false,
-        delay: s(0),
-    };
+    let (policy, exchange) = (rule_with_ttl(s(50)), PLAIN_GET);
     let none = Err(UncacheableReason::Status);
     for (status, lines, expected) in [
         (400, &[][..], none),
