@@ -202,7 +202,8 @@ struct RateWindow {
 }
 
 impl StreamMemory {
-    /// Records that the connection has accepted bytes of the response.
+    /// Records that the connection has accepted bytes of the response, or that its source has bytes
+    /// again.
     pub(crate) fn note_progress(&self) {
         self.connection.has_progressed.store(true, Relaxed);
     }

@@ -33,9 +33,9 @@ impl RequestBodyFault {
 
 /// Forwards a request's body while the body is being received.
 ///
-/// A body that is too long, or slower than 1 KiB/s on average after `grace`, is cut. Only the time
-/// in which the returned body waits for the client counts. The returned [`RequestBodyFault`] then
-/// contains the error.
+/// A body that is too long, or slower than 1 KiB/s on average after `grace`, is cut. The returned
+/// [`RequestBodyFault`] then contains the error. The average is computed only from the time in which
+/// the returned body waits for the client.
 ///
 /// # Errors
 /// An error with status 413 if the declared length exceeds `max` bytes.

@@ -136,9 +136,14 @@ impl RunningProgram {
             let failed = FatalError::cannot("cannot replace the running process");
             return Err(failed(error));
         }
-        std::fs::rename(&temporary, path).map_err(cannot_offer())?;
-        // The predecessor closes its socket at `path` when this connection closes. Until then, the
-        // socket at `path` must be replaced, so that another successor always finds a socket.
+        if let Err(error) = std::fs::rename(&temporary, path) {
+            // The predecessor already drains, so this process must serve. Only later hand-overs fail.
+            let socket = path.display();
+            tracing::error!(%error, %socket, "cannot offer the ports to a successor");
+            let _ = std::fs::remove_file(&temporary);
+        }
+        // The predecessor closes its socket when this connection closes. The rename precedes this,
+        // so that another successor always finds a socket at `path`.
         drop(inherited);
         Ok(())
     }
@@ -200,8 +205,8 @@ impl PortOffer {
         self.shutdown.hand_over();
         // Ignores the errors, because the ports have already been handed over.
         let _ = send_message(&successor, "draining\n", None).await;
-        // Keeps the listener until the successor has replaced the socket's name. Another successor
-        // that connects earlier is then disconnected, and tries again.
+        // Keeps the listener until the successor's socket has the name of this socket. Another
+        // successor that has connected to this listener is disconnected, and tries again.
         let _ = expect_message(&successor, "", MESSAGE_TIMEOUT).await;
     }
 

@@ -88,8 +88,8 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for FramingMonitor<T> {
 
 const CONTENT_LENGTH: &[u8] = b"content-length";
 const TRANSFER_ENCODING: &[u8] = b"transfer-encoding";
-/// The first line of an HTTP/2 connection in lower case (RFC 9113 section 3.4). No request line of
-/// HTTP/1.1 is equal to this line, because its version is invalid there.
+/// The first line of an HTTP/2 connection in lower case (RFC 9113 section 3.4). It is not a valid
+/// request line of HTTP/1.1, because its version is 2.0.
 const HTTP2_PREFACE_LINE: &[u8] = b"pri * http/2.0";
 /// Length of the longer of the two field names.
 const NAME_BYTES_MAX: usize = TRANSFER_ENCODING.len();

@@ -254,7 +254,7 @@ mod tests {
             let mut cx = Context::from_waker(Waker::noop());
             assert!(writer.poll(&io, &mut cx).is_pending());
             let first = [&writer.before[..], b"abc", writer.after].concat();
-            // As if the socket had accepted this many bytes.
+            // Simulates a socket that accepted this many bytes.
             writer.advance(cut);
             let reading = std::thread::spawn(move || {
                 let mut all = Vec::new();
