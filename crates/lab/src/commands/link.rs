@@ -267,7 +267,7 @@ impl LinkSession {
                 if TcpStream::connect_timeout(&at.into(), Duration::from_secs(1)).is_ok() {
                     return Ok(Ok(()));
                 }
-                // Also runs the task that receives signals.
+                // `block_on` also runs the task that receives signals.
                 runtime.block_on(async { sleep(Duration::from_millis(5)).await });
             }
             failed("not within 30 s")

@@ -61,7 +61,7 @@ pub(super) fn restore_records(plain: &Path) -> Result<(), FileError> {
     let text = read_compressed(&packed).map_err(|error| FileError::new(&packed, error))?;
     let part = plain.with_extension(format!("jsonl.{}.part", std::process::id()));
     let restored = std::fs::write(&part, text).and_then(|()| {
-        // Unlike a renaming, a link does not replace a file that another process has created and
+        // Unlike `rename`, `hard_link` does not replace a file that another process has created and
         // locked meanwhile.
         match std::fs::hard_link(&part, plain) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -74,11 +74,14 @@ pub(super) fn restore_records(plain: &Path) -> Result<(), FileError> {
 
 /// Checks that the compressed file does not hold more records than the file that replaces it.
 fn check_no_record_is_lost(plain: &mut File, packed: &Path) -> io::Result<()> {
-    // A missing or damaged archive has no records that could be lost.
-    let archived = File::open(packed)
-        .and_then(zstd::stream::read::Decoder::new)
-        .and_then(|decoder| count_lines(decoder.take(BYTES_MAX)))
-        .unwrap_or(0);
+    // A missing archive has no records. The records of a damaged archive cannot be read anyway.
+    let archived = match File::open(packed) {
+        Ok(file) => zstd::stream::read::Decoder::new(file)
+            .and_then(|decoder| count_lines(decoder.take(BYTES_MAX)))
+            .unwrap_or(0),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+        Err(error) => return Err(error),
+    };
     let present = count_lines(&mut *plain)?;
     plain.rewind()?;
     match archived > present {

@@ -54,7 +54,7 @@ pub struct ClaimResult {
     pub verdict: Verdict,
 }
 
-/// Returns whether a number is left out of the JSON format.
+/// Returns whether a number is 0. Serde then leaves the field out of the JSON.
 fn is_zero(number: &usize) -> bool {
     *number == 0
 }

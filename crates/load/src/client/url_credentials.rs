@@ -47,6 +47,8 @@ fn decode_percent(text: &str) -> Vec<u8> {
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {
         let digits = after.get(..2).filter(|_| *first == b'%');
+        // `from_str_radix` would accept a sign.
+        let digits = digits.filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
         let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
         let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
         decoded.push(byte.unwrap_or(*first));
@@ -61,8 +63,8 @@ mod tests {
 
     #[test]
     fn credentials_are_decoded_and_removed_from_the_url() {
-        let url = Url::parse("http://me:a%40b%zz@host/path").unwrap();
-        let expected = format!("Basic {}", STANDARD.encode("me:a@b%zz"));
+        let url = Url::parse("http://me:a%40b%zz%+5@host/path").unwrap();
+        let expected = format!("Basic {}", STANDARD.encode("me:a@b%zz%+5"));
         assert_eq!(basic_authorization(&url), Some(expected));
         let plain = without_credentials(&url).into_owned();
         assert_eq!(plain.as_str(), "http://host/path");

@@ -52,7 +52,7 @@ mod tests {
         ] {
             let plain = Url::parse(text).unwrap();
             let mut url = plain.clone();
-            // As in `attach_cmcd_report`.
+            // The report is appended in the same way as by `attach_cmcd_report`.
             url.query_pairs_mut()
                 .append_pair("CMCD", "br=1,sid=\"a&b\"");
             assert_ne!(url, plain);

@@ -79,13 +79,9 @@ fn credentials_are_sent_again_to_the_same_origin() {
 
 #[test]
 fn a_post_that_becomes_a_get_has_no_content_fields() {
-    for (status, method, has_content) in [
-        ("303 See Other", http::Method::POST, false),
-        ("307 Temporary", http::Method::POST, true),
-    ] {
-        let mut request = request_with_credentials(redirect_and_echo(status, "/next"), method);
-        request.body = "".into();
-        let text = echoed(request);
+    for (status, has_content) in [("303 See Other", false), ("307 Temporary", true)] {
+        let url = redirect_and_echo(status, "/next");
+        let text = echoed(request_with_credentials(url, http::Method::POST));
         assert_eq!(text.contains("content-type"), has_content, "{text}");
         assert_eq!(text.starts_with("POST"), has_content, "{text}");
     }

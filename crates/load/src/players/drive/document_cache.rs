@@ -79,7 +79,7 @@ impl DocumentCache {
         if matches!(format, DocumentFormat::Discard) {
             return Ok(None);
         }
-        // Each viewer sends other reports. All viewers share the document without its report.
+        // The report in the URL differs between viewers. Without it, all viewers share the document.
         let url = without_cmcd_report(&outcome.url);
         let key = document_key(format, &url, &outcome.body);
         if let Some(known) = self.lock_documents().documents.get(&key) {

@@ -34,7 +34,7 @@ pub(super) fn start_fetch(client: &Rc<HttpClient>, fetch: MediaFetch) -> InFligh
         request.add_header(name, &text);
     }
     if let Some(range) = fetch.resource.range {
-        // A document may be shorter than its range, which can end after the end of the file.
+        // The range of a document can end after the end of the file. Then the response is shorter.
         let is_checked = !fetch.purpose.is_document() && !range.is_empty();
         request.check = is_checked.then(|| BodyCheck::check_length(&range));
         request = request.with_range(range);
