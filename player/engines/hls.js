@@ -107,7 +107,7 @@ function describeForViewer({ type, response }) {
 
 const describeError = (data) => `hls.js: ${data.details}${data.response ? ` (${data.response.code})` : ''}${data.reason ? `: ${data.reason}` : ''}`;
 
-/** Fatal media errors after which hls.js tries to continue, for each start. */
+/** Maximum number of fatal media errors after which hls.js tries to continue, per start. */
 const RECOVERIES_MAX = 3;
 
 /** Within this many seconds of the end, a stall means that the end event was lost. */

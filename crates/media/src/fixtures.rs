@@ -119,8 +119,9 @@ pub(crate) fn build_audio_track(seconds: u32, size: u32) -> Track {
 
 pub(crate) fn build_index_of_tracks(tracks: Vec<Track>) -> Arc<Index> {
     let fingerprint = tracks.iter().fold(7_u64, |sum, track| {
-        let own = track.samples.byte_count(0..u32::MAX) + track.samples.total_duration();
-        sum.wrapping_mul(31).wrapping_add(own)
+        let bytes_and_ticks =
+            track.samples.byte_count(0..u32::MAX) + track.samples.total_duration();
+        sum.wrapping_mul(31).wrapping_add(bytes_and_ticks)
     });
     Arc::new(Index {
         tracks,

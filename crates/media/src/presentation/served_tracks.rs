@@ -191,8 +191,8 @@ fn has_similar_length(a: &Track, b: &Track) -> bool {
     a.duration().as_nanos().abs_diff(b.duration().as_nanos()) <= 100_000_000
 }
 
-/// Refuses files with more than [`TITLE_SAMPLES_MAX`] samples in total. Several tracks may contain
-/// the same bytes, so the sizes of the files do not limit this number.
+/// Refuses files with more than [`TITLE_SAMPLES_MAX`] samples in total. Several tracks may
+/// reference the same bytes, so the lengths of the files do not limit this number.
 pub(super) fn check_sample_count(files: &[Arc<Index>]) -> Result<()> {
     let tracks = files.iter().flat_map(|index| &index.tracks);
     let total: u64 = tracks.map(|track| u64::from(track.samples.len())).sum();

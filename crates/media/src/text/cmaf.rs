@@ -8,8 +8,8 @@ use crate::index::{SampleTableBuilder, Track};
 use crate::plan::init_segment::write_init_segment;
 use crate::plan::{STYP, SYNC, TRACK_ID};
 
-/// Maximum length of all samples of a segment, in bytes. After this limit, the rest of the segment
-/// shows no cues. At each change of the shown cues, a new sample repeats the text of all shown
+/// Maximum total length of the samples of a segment, in bytes. The samples beyond this limit show
+/// no cues. Each change of the shown cues starts a sample, which repeats the text of all shown
 /// cues. Without this limit, the segments of a small file could become very large.
 const SEGMENT_TEXT_BYTES_MAX: usize = 8 << 20;
 /// Length of a box header (size and name), in bytes.
@@ -91,7 +91,7 @@ pub(super) fn wvtt_segment_len(grid: &TextSegmentTimes<'_>, list: &CueList, n: u
 }
 
 /// Calls `visit` for each sample of segment `n`, with the sample's duration in ticks and the cues
-/// that are shown during the sample. After [`SEGMENT_TEXT_BYTES_MAX`], the samples show no cues.
+/// that are shown during the sample. The samples beyond [`SEGMENT_TEXT_BYTES_MAX`] show no cues.
 fn for_each_wvtt_sample(
     grid: &TextSegmentTimes<'_>,
     list: &CueList,

@@ -8,8 +8,8 @@ const CUES_MAX: usize = 200_000;
 /// Maximum number of cues that are shown at the same time. Further cues are dropped. Without this
 /// limit, the time to write a segment would grow with the square of the number of cues.
 const CUES_AT_ONCE_MAX: usize = 64;
-/// Number of cues in a block. A search skips blocks whose cues all end too early, so that a long cue
-/// does not slow down the searches in the rest of the film.
+/// Number of cues in a block. A search skips each block whose cues all end before the searched
+/// range. Therefore, a long cue does not slow down the searches in the rest of the film.
 const BLOCK_CUES: usize = 64;
 /// Maximum number of reported problems of a rendition.
 const PROBLEMS_MAX: usize = 1000;
@@ -68,8 +68,8 @@ pub struct CueList {
 }
 
 impl Hash for CueList {
-    /// Does not hash `block_ends`. The URLs of text contain this hash, so it must stay the same in
-    /// every version.
+    /// Hashes all fields except `block_ends`. The URLs of text contain this hash, so the same cues
+    /// must have the same hash in every version of this program.
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.header, &self.cues, &self.latest_ends).hash(state);
     }

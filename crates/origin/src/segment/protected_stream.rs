@@ -38,8 +38,8 @@ pub(crate) struct PendingCacheEntry {
 }
 
 impl SegmentSlot<'_> {
-    /// Reserves memory for a cache entry. Returns `None` if the client requested another path, or if other
-    /// unfinished segments hold too much memory.
+    /// Reserves memory for a cache entry. Returns `None` if the client did not request the canonical
+    /// path, or if other unfinished segments hold too much memory.
     pub(crate) fn reserve_entry(
         &self,
         facts: &SegmentFacts,

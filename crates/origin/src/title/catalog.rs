@@ -31,8 +31,8 @@ const BUILDS_REMOTE_MAX: usize = 32;
 /// Number of shards of the cache. Each shard has its own lock. The number is small, because a title
 /// should fit into one shard.
 const SHARDS: usize = 4;
-/// While memory is short, at least 1/8 of the catalog's memory stays in use. Titles that are evicted
-/// while clients request them are built again, and a build takes memory, too.
+/// While memory is short, titles are evicted until they take 1/8 of the catalog's maximum memory. The
+/// other titles stay cached, because a build of an evicted title takes memory, too.
 const KEPT_SHARE: u64 = 8;
 
 /// Returns the age at which an entry is checked in the background.
@@ -190,8 +190,8 @@ impl Catalog {
         self.entries.weight()
     }
 
-    /// While memory is short, each call evicts a sixteenth of the cached bytes, until only the share
-    /// [`KEPT_SHARE`] is left. New titles are still cached, because otherwise each request would
+    /// While memory is short, each call evicts a sixteenth of the cached bytes, until they take
+    /// 1/[`KEPT_SHARE`] of the maximum. New titles are still cached, because otherwise each request would
     /// build its title, which takes more memory than the cached title.
     pub(crate) fn evict_if_memory_is_short(&self, level: OverloadLevel) {
         let (weight, kept) = (self.entries.weight(), self.bytes_max / KEPT_SHARE);

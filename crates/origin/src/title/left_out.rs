@@ -19,7 +19,7 @@ pub(crate) struct LeftOutPart {
     /// The reason, in a form that can follow the word "because".
     pub(crate) reason: String,
     /// Text that the storage could not deliver, if any. The server reads this text again later,
-    /// because the failure may be temporary, or the missing file may be stored.
+    /// because the failure may be temporary, or the missing file may be stored later.
     #[serde(skip)]
     pub(crate) unread: Option<UnreadTextLocation>,
 }

@@ -12,9 +12,9 @@ use futures_core::Stream;
 /// Maximum number of bytes that a reader gets at a time. The limit keeps a slow reader from holding
 /// the whole body in memory.
 const READ_BYTES_MAX: usize = 1 << 20;
-/// Appended bytes are joined with the last block up to this size. Each block costs about 40 bytes
-/// besides its own bytes. Without this rule, a sender of single bytes would cost 40 times as much
-/// memory as the limits count. An append copies at most this many bytes.
+/// Appended bytes are joined with the last block up to this size. Each block takes about 40 bytes
+/// of memory in addition to its content. Without this rule, a body that arrives in single bytes
+/// would take 40 times as much memory as the limits count. An append copies at most this many bytes.
 const JOINED_BYTES_MAX: usize = 512;
 
 /// The bytes of a body that have been appended so far.

@@ -88,7 +88,7 @@ impl ConnectionPool {
             if self.options.http2 && pooled && address.is_tls && host.http2.can_negotiate_http2() {
                 let opening = self.open_and_negotiate(address);
                 let acquiring = host.http2.acquire(failed, opening);
-                // Limits also the wait for another request that opens the connection.
+                // The timeout also limits the wait for another request that opens the connection.
                 let acquired = tokio::time::timeout(self.options.timeouts.connect, acquiring).await;
                 match acquired.map_err(|_| TransportError::ConnectTimeout)?? {
                     AcquiredStream::Http1(opened) => self.wrap_http1_connection(opened),

@@ -6,8 +6,8 @@ use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// Appended bytes are joined with the last chunk up to this size. Each chunk costs about 40 bytes
-/// besides its own bytes, which the limits of the cache do not count.
+/// Appended bytes are joined with the last chunk up to this size. Each chunk takes about 40 bytes
+/// of memory in addition to its content. The limits of the cache do not count these 40 bytes.
 const JOINED_BYTES_MAX: usize = 512;
 
 /// A range of an object. The fetch pushes the bytes in order, and then ends the flight.

@@ -59,7 +59,8 @@ struct TierState {
     queue: WriteQueue,
     meter: Arc<Meter>,
     counts: [AtomicU64; 3],
-    /// The removals during the scan. `None` after the scan, because the index is then complete.
+    /// The removals that arrived during the scan. `None` after the scan, because the index is then
+    /// complete.
     removals: Mutex<Option<ScanRemovals>>,
     /// The lock file, which is locked while this process owns the folder.
     lock: Mutex<Option<File>>,
@@ -194,8 +195,8 @@ impl DiskTier {
     }
 
     /// Removes all objects that `which` selects by key and tags. Returns the number of removed
-    /// objects, without the objects that the tier finds in its folder later. `which` must not call
-    /// the tier.
+    /// objects. The number does not include files that the scan removes later. `which` must not
+    /// call the tier.
     pub fn purge(&self, which: impl Fn(&str, &str) -> bool + Send + Sync + 'static) -> usize {
         let which: PurgeSelector = Arc::new(which);
         // Notes the purge first, like [`DiskTier::remove`].

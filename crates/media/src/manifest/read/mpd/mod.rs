@@ -102,7 +102,7 @@ fn period_spans(mpd: &XmlElement) -> Result<Vec<(&XmlElement, PeriodSpan)>> {
     Ok(spans)
 }
 
-/// Checks the number of representations that were parsed so far.
+/// Checks the number of renditions of the earlier periods plus the representations of this period.
 ///
 /// # Errors
 /// `TooLarge` if the number exceeds [`REPRESENTATIONS_MAX`].
