@@ -128,7 +128,10 @@ fn a_signal_ends_a_link_that_still_waits() {
         let link = link.unwrap();
         // A link that answers `lab exec` already handles signals.
         let began = Instant::now();
-        while !lab(&["exec", &name, "client", "--", "true"]).status.success() {
+        while !lab(&["exec", &name, "client", "--", "true"])
+            .status
+            .success()
+        {
             assert!(began.elapsed() < Duration::from_secs(20), "{args:?}");
             std::thread::sleep(Duration::from_millis(10));
         }

@@ -113,10 +113,24 @@ pub struct S3 {
     pub tls_port: u16,
     /// The port of SeaweedFS's filer, which stores objects without requiring a signature.
     filer: u16,
-    _process: Process,
+    process: Process,
 }
 
 impl S3 {
+    /// Waits until the filer and the S3 part answer. Returns `false` if the server ends before.
+    fn becomes_ready(&mut self, patience: Duration) -> bool {
+        let until = Instant::now() + patience;
+        while Instant::now() < until && matches!(self.process.0.try_wait(), Ok(None)) {
+            // Without its gRPC port the S3 part listens, but ends before it answers a request.
+            let answers = |port| request_status(port, "GET", "/", "", b"").is_ok();
+            if answers(self.filer) && answers(self.port) {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        false
+    }
+
     /// Stores an object (`bucket/name`), and retries until the server is ready.
     pub fn put(&self, name: &str, bytes: &[u8]) {
         let until = Instant::now() + Duration::from_secs(30);
@@ -189,15 +203,21 @@ pub fn start_s3(dir: &Path, tls: Option<(&Path, &Path)>) -> Option<S3> {
         let mut process = Process(command.spawn().ok()?);
         let patience = Duration::from_secs(30);
         let last = if tls.is_some() { free[8] } else { free[0] };
-        if accepts_connections(&mut process, free[0], patience)
-            && accepts_connections(&mut process, last, patience)
-        {
-            return Some(S3 {
-                port: free[0],
-                tls_port: free[8],
-                filer: free[3],
-                _process: process,
-            });
+        // Another process can take one of the nine ports before SeaweedFS listens on it.
+        // SeaweedFS then ends, but some of the other ports may have accepted connections.
+        let ports = [free[0], free[3], last];
+        let accepts = |port| accepts_connections(&mut process, port, patience);
+        if !ports.into_iter().all(accepts) {
+            continue;
+        }
+        let mut server = S3 {
+            port: free[0],
+            tls_port: free[8],
+            filer: free[3],
+            process,
+        };
+        if server.becomes_ready(patience) {
+            return Some(server);
         }
     }
     None
