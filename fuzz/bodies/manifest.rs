@@ -67,5 +67,5 @@ fn check_segments(segments: &SegmentList) {
             );
         }
     }
-    assert!(segments.segment_at(segments.end_time()) < segments.len().max(1));
+    assert!(segments.segment_at(segments.last_segment_end()) < segments.len().max(1));
 }

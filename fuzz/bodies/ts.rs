@@ -2,7 +2,7 @@
 //! not exceed the declared maximum, whatever bytes the samples contain.
 
 use media::codec::{Codec, TrackFormat};
-use media::plan::{AccessUnit, SegmentAccessUnits};
+use media::plan::{PlannedAccessUnit, SegmentAccessUnits};
 use media::ts::{BatchedMuxer, mux_ts_or_packed_audio};
 
 /// A sample entry of AVC, with small parameter sets.
@@ -59,7 +59,7 @@ fn build_segment(rows: &[u8], mut at: u64) -> SegmentAccessUnits {
         let size = u32::from(u16::from_le_bytes([row[0], row[1]]) % 2048);
         dts += i64::from(row[2]) * 500;
         let (skip, delay) = (u64::from(row[3] & 3), i64::from(row[3] >> 3) * 1800);
-        units.push(AccessUnit {
+        units.push(PlannedAccessUnit {
             pts: dts + delay,
             dts,
             size,

@@ -48,7 +48,7 @@ impl BlockLayout {
 }
 
 /// Returns the block length for a cache whose objects have at most `object_bytes_max` bytes.
-pub fn choose_block_bytes(object_bytes_max: u64) -> u64 {
+pub fn choose_cache_block_bytes(object_bytes_max: u64) -> u64 {
     let half = (object_bytes_max / 2).max(1);
     BLOCK_BYTES_MAX.min(1 << half.ilog2())
 }
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn block_length_is_a_power_of_two_that_fits_the_cache() {
         for (most, block) in [(512 << 10, 256 << 10), (1 << 30, 1 << 20), (3, 1), (0, 1)] {
-            assert_eq!(choose_block_bytes(most), block);
+            assert_eq!(choose_cache_block_bytes(most), block);
         }
     }
 

@@ -179,12 +179,12 @@ impl CachedObject {
 
     /// Returns the remaining freshness in seconds; negative if the object is stale.
     pub fn ttl_s(&self) -> i64 {
-        self.ttl_at(self.age_s())
+        self.ttl_at_age(self.age_s())
     }
 
     /// Returns the remaining freshness in seconds at the age `age_s`; negative if the object is
     /// then stale.
-    pub fn ttl_at(&self, age_s: u64) -> i64 {
+    pub fn ttl_at_age(&self, age_s: u64) -> i64 {
         let signed = |seconds: u64| i64::try_from(seconds).unwrap_or(i64::MAX);
         signed(self.lifetime.fresh.as_secs()) - signed(age_s)
     }

@@ -84,7 +84,7 @@ fn add_cache_headers(
         CacheOutcome::Revalidated(..) => 304,
         _ => object.status.as_u16(),
     };
-    let ttl_s = Some(object.ttl_at(age_s));
+    let ttl_s = Some(object.ttl_at_age(age_s));
     add_via_and_cache_status(headers, outcome, ttl_s, contacted_origin.then_some(status));
 }
 
@@ -302,7 +302,7 @@ fn range_body(
         Some(pieces) => Some(
             object
                 .body
-                .response_body(range::slice_pieces(pieces, &range)),
+                .response_body_from_slices(range::slice_pieces(pieces, &range)),
         ),
         None => {
             let len = range.end - range.start;

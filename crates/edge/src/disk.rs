@@ -11,7 +11,7 @@ use std::time::SystemTime;
 use net::FatalError;
 use net::metrics::{Counter, Gauge, MetricSpec, Metrics};
 use store::cache::{EvictionListener, LeadOrFollow, MemoryCache};
-use store::{DiskTier, TierHit, TierObject};
+use store::{DiskTier, TierHit, NewTierObject};
 
 use crate::Edge;
 use crate::cache_entry::CacheEntry;
@@ -74,11 +74,11 @@ pub struct DiskCache {
 ///
 /// # Errors
 /// [`FatalError`] when the folder of the disk tier is unavailable.
-pub fn open_tiers(
+pub fn open_memory_and_disk(
     settings: &EdgeSettings,
     metrics: &Metrics,
     replaces: bool,
-) -> Result<CacheTiers, FatalError> {
+) -> Result<MemoryAndDiskTiers, FatalError> {
     let tier = DeferredTier::new(settings.disk.clone());
     let what = format!("--disk-dir: cannot open {}", tier.folder_text());
     match tier.try_open_tier() {
@@ -107,7 +107,7 @@ pub fn open_tiers(
 }
 
 /// The memory tier, and the disk tier behind it.
-type CacheTiers = (Arc<MemoryCache<CacheKey, CacheEntry>>, Arc<DiskCache>);
+type MemoryAndDiskTiers = (Arc<MemoryCache<CacheKey, CacheEntry>>, Arc<DiskCache>);
 
 impl DiskCache {
     /// Updates the metrics.
@@ -192,7 +192,7 @@ impl DiskCache {
     }
 
     /// Returns the objects in memory that are not on disk.
-    fn collect_memory_only_objects(&self) -> Vec<TierObject> {
+    fn collect_memory_only_objects(&self) -> Vec<NewTierObject> {
         let Some(tier) = self.tier.get_if_open() else {
             return Vec::new();
         };
@@ -273,21 +273,21 @@ fn write_if_absent(tier: &DiskTier, key: &CacheKey, entry: &CacheEntry) {
     }
 }
 
-fn to_tier_object(key: &CacheKey, entry: &CacheEntry) -> Option<TierObject> {
+fn to_tier_object(key: &CacheKey, entry: &CacheEntry) -> Option<NewTierObject> {
     let (tags, body) = match entry {
         CacheEntry::Object(object) if object.is_purged.load(Relaxed) => return None,
         CacheEntry::Object(object) => {
             let body = match object.blocks {
-                Some(_) => store::TierBody::Memory(Vec::new()),
+                Some(_) => store::TierBodySource::Memory(Vec::new()),
                 None => object.body.to_tier_body()?,
             };
             (object.surrogate_keys.join(" "), body)
         }
         CacheEntry::Block(content) => (String::new(), content.to_tier_body()?),
-        CacheEntry::Variants(_) => (String::new(), store::TierBody::Memory(Vec::new())),
+        CacheEntry::Variants(_) => (String::new(), store::TierBodySource::Memory(Vec::new())),
         CacheEntry::Unshareable { .. } => return None,
     };
-    Some(TierObject {
+    Some(NewTierObject {
         key: key.as_str().to_owned(),
         tags,
         head: PersistedEntry::from_entry(entry, SystemTime::now())?.to_json()?,
@@ -337,7 +337,7 @@ impl Edge {
     ///
     /// While memory is short, inserts only entries without a body, and entries that replace a
     /// cached entry.
-    pub(crate) fn insert_entry(&self, key: CacheKey, entry: CacheEntry) {
+    pub(crate) fn insert_into_memory(&self, key: CacheKey, entry: CacheEntry) {
         self.disk.remove_entry(key.as_str());
         if self.overload.has_memory_to_cache()
             || !has_cached_body(&entry)
@@ -355,7 +355,7 @@ impl Edge {
 
     /// Records that an object was delivered. At the second use, moves the object's body to the
     /// arena and writes the object to disk.
-    pub(crate) fn promote_on_second_use(
+    pub(crate) fn persist_on_second_use(
         self: &Arc<Edge>,
         object: &Arc<CachedObject>,
         key: impl FnOnce() -> CacheKey,

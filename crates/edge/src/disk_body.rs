@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::stream::{StreamExt, try_unfold};
 use net::body::BodyError;
 use net::{Body, BodyFile, BodyPart, Chunk};
-use store::{LocalFile, RequestReason, TierBody};
+use store::{LocalFile, RequestReason, TierBodySource};
 
 /// Maximum size of a frame. Bytes that are not in the page cache are read and sent in frames.
 const FRAME_BYTES: u64 = 1 << 20;
@@ -29,8 +29,8 @@ impl DiskBody {
     }
 
     /// Returns the body in the form that the disk tier writes.
-    pub fn to_tier_body(&self) -> TierBody {
-        TierBody::File(self.file.clone(), self.body.clone())
+    pub fn to_tier_body(&self) -> TierBodySource {
+        TierBodySource::File(self.file.clone(), self.body.clone())
     }
 
     /// Returns a range of this body as a response body. If all bytes are in the page cache, the

@@ -27,7 +27,7 @@ use tokio::sync::oneshot;
 use upstream::UpstreamResponse;
 
 use crate::Edge;
-use crate::block_layout::{BlockLayout, choose_block_bytes, strong_etag};
+use crate::block_layout::{BlockLayout, choose_cache_block_bytes, strong_etag};
 use crate::cache_key::{CacheKey, selecting_value};
 use crate::cache_outcome::UncacheableReason;
 use crate::cached_object::{CachedObject, vary_values};
@@ -217,12 +217,12 @@ impl Edge {
         object.blocks = Some(BlockLayout {
             object_key,
             etag,
-            block_bytes: choose_block_bytes(self.memory.object_bytes_max()),
+            block_bytes: choose_cache_block_bytes(self.memory.object_bytes_max()),
         });
         let object = Arc::new(object);
         self.announce_variant(lead, request, &object);
         if let Some(replaced) = &request.cached {
-            self.remove_block_object(replaced);
+            self.remove_object_and_blocks(replaced);
         }
         self.store_object(lead, request, &object);
         object

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::{Bytes, BytesMut};
 use net::{Body, Chunk};
 use store::cache::{BodyFailure, GrowingBody};
-use store::{Arena, TierBody};
+use store::{Arena, TierBodySource};
 
 use crate::disk_body::DiskBody;
 
@@ -91,7 +91,7 @@ impl SharedObjectBody {
     }
 
     /// Returns a response body that consists of `slices`, which are slices of this body's chunks.
-    pub fn response_body(&self, slices: Vec<Bytes>) -> Body {
+    pub fn response_body_from_slices(&self, slices: Vec<Bytes>) -> Body {
         match self.complete.get() {
             Some(CompleteBody::Arena(_)) => Body::from_arena(slices),
             _ => Body::from_pieces(slices),
@@ -107,10 +107,10 @@ impl SharedObjectBody {
     }
 
     /// Returns a complete body in the form that the disk tier writes.
-    pub fn to_tier_body(&self) -> Option<TierBody> {
+    pub fn to_tier_body(&self) -> Option<TierBodySource> {
         Some(match self.complete.get()? {
             CompleteBody::Heap(pieces) | CompleteBody::Arena(pieces) => {
-                TierBody::Memory(pieces.clone())
+                TierBodySource::Memory(pieces.clone())
             }
             CompleteBody::File(filed) => filed.to_tier_body(),
         })

@@ -35,7 +35,7 @@ use upstream::{
 };
 
 use self::health::HealthChange;
-use self::member::{OriginConnectionSettings, OriginPoolMember, WeightedMember};
+use self::member::{PoolConnectionSettings, OriginPoolMember, WeightedMember};
 use self::membership::PoolMembers;
 use self::retry_budget::RetryBudget;
 
@@ -125,7 +125,7 @@ impl OriginClient {
         let pools = pools.iter().map(|(name, pool)| {
             let known = old.and_then(|old| old.pools.get(name));
             let known = known.filter(|known| known.authorities == pool.authorities);
-            let settings = OriginConnectionSettings {
+            let settings = PoolConnectionSettings {
                 limits: &treatment.limits,
                 authorities: &pool.authorities,
                 certificate: credentials.certificate.as_ref(),
@@ -405,7 +405,7 @@ fn to_origin_response(
     started: Instant,
 ) -> Result<OriginResponse, Error> {
     Ok(OriginResponse {
-        response: last.map_err(|failed| map_failure(&failed))?,
+        response: last.map_err(|failed| upstream_to_client_error(&failed))?,
         elapsed: started.elapsed(),
         received_at: SystemTime::now(),
     })
@@ -414,7 +414,7 @@ fn to_origin_response(
 /// Returns the error for the client after a failed exchange with an origin. All such failures are
 /// mapped here. The detail contains the origin's address, so the detail is recorded but not sent to
 /// the client.
-fn map_failure(failed: &UpstreamError) -> Error {
+fn upstream_to_client_error(failed: &UpstreamError) -> Error {
     let error = match (failed.is_upload, failed.is_timeout) {
         (true, true) => {
             let what = "the body of the request did not arrive in time";

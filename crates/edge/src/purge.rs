@@ -62,7 +62,7 @@ impl Edge {
             .mark_purged(|other, _| other.primary_key() == url);
         for key in keys {
             if let Some(CacheEntry::Object(object)) = self.memory.get(&key) {
-                self.remove_block_object(&object);
+                self.remove_object_and_blocks(&object);
                 self.remove_cached(&key);
             }
         }
@@ -95,7 +95,7 @@ impl Edge {
                     always_pass,
                     has_unlisted_variants: false,
                 };
-                self.insert_entry(key.clone(), mark);
+                self.insert_into_memory(key.clone(), mark);
             }
             _ => self.remove_cached(key),
         }
@@ -150,7 +150,7 @@ impl Edge {
         if !soft {
             matched
                 .iter()
-                .for_each(|object| self.remove_block_object(object));
+                .for_each(|object| self.remove_object_and_blocks(object));
         }
         marked_fetches + matched.len() + on_disk
     }

@@ -1,6 +1,6 @@
 //! The states of a request, from its head to its response.
 //!
-//! `handle_request` → `serve_with_rules` → `serve_from_cache` (`lookup_memory`, `lookup_disk`, then the
+//! `handle_request` → `serve_with_rules` → `serve_through_cache` (`lookup_memory`, `lookup_disk`, then the
 //! plan) → `fetch_or_join` → `fetch_as_leader` → `respond_with_fetch_outcome` → `deliver_object`. A
 //! request that cannot use the cache continues with `fetch_uncoalesced`, `pass` or
 //! `pass_with_body`.
@@ -148,10 +148,10 @@ impl Edge {
             Box::pin(self.pass_with_body(worker, facts, std::mem::take(body))).await
         } else if actions.pass {
             Box::pin(self.pass(worker, facts, PassReason::Rule)).await
-        } else if facts.has_passed_cookies(&self.settings) {
+        } else if facts.bypasses_cache_for_cookies(&self.settings) {
             Box::pin(self.pass(worker, facts, PassReason::Cookie)).await
         } else {
-            self.serve_from_cache(worker, facts).await
+            self.serve_through_cache(worker, facts).await
         };
         let outcome = summary.outcome;
         summary.rule = self

@@ -158,7 +158,7 @@ impl<'a> RequestFacts<'a> {
     }
 
     /// Returns whether the request bypasses the cache because it contains a cookie.
-    pub fn has_passed_cookies(&self, settings: &EdgeSettings) -> bool {
+    pub fn bypasses_cache_for_cookies(&self, settings: &EdgeSettings) -> bool {
         settings.passes_cookies && self.headers.contains_key(header::COOKIE)
     }
 

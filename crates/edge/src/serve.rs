@@ -182,7 +182,7 @@ fn start_health_probes(
     worker: usize,
 ) -> Result<(), FatalError> {
     let (live, shutdown) = (live.clone(), running.shutdown().clone());
-    running.spawn_until_drained("health", move || async move {
+    running.spawn_async_thread("health", move || async move {
         loop {
             let edge = live.current_edge();
             tokio::select! {
@@ -205,7 +205,7 @@ fn start_resolutions(
     live: &Arc<ReloadableEdge>,
 ) -> Result<(), FatalError> {
     let (live, shutdown) = (live.clone(), running.shutdown().clone());
-    running.spawn_until_drained("resolve", move || async move {
+    running.spawn_async_thread("resolve", move || async move {
         loop {
             let edge = live.current_edge();
             tokio::select! {
@@ -231,7 +231,7 @@ fn open_disk_later(running: &mut RunningProgram, disk: &Arc<DiskCache>) -> Resul
         return Ok(());
     }
     let (disk, shutdown) = (disk.clone(), running.shutdown().clone());
-    running.spawn_until_drained("open-disk", move || async move {
+    running.spawn_async_thread("open-disk", move || async move {
         while !disk.try_open_tier() {
             tokio::select! {
                 () = shutdown.wait_until_draining() => return,
@@ -249,7 +249,7 @@ fn release_disk_to_successor(
     disk: &Arc<DiskCache>,
 ) -> Result<(), FatalError> {
     let (disk, shutdown) = (disk.clone(), running.shutdown().clone());
-    running.spawn_until_drained("release-disk", move || async move {
+    running.spawn_async_thread("release-disk", move || async move {
         shutdown.wait_until_draining().await;
         if shutdown.is_handed_over() {
             disk.flush_and_release();
@@ -294,7 +294,7 @@ fn build_edge(
     let collector = settings.common.open_collector(metrics, recorder.as_ref());
     let collector = collector.map_err(FatalError::cannot("--cmcd-records"))?;
     let instance = format!("{NAME}-{:016x}", RandomState::new().build_hasher().finish());
-    let (memory, disk) = disk::open_tiers(&settings, metrics, replaces)?;
+    let (memory, disk) = disk::open_memory_and_disk(&settings, metrics, replaces)?;
     let shrinking = Arc::downgrade(&memory);
     overload.add_relief_action(move |level| match (level, shrinking.upgrade()) {
         (OverloadLevel::Normal, Some(memory)) => memory.restore_capacity(),

@@ -148,7 +148,7 @@ impl Edge {
             .pool
             .into_iter()
             .for_each(|pool| facts.use_pool(pool));
-        let (response, summary) = self.serve_from_cache(worker, &facts).await;
+        let (response, summary) = self.serve_through_cache(worker, &facts).await;
         if let Some(error) = summary.error {
             return Err(error.to_string());
         }

@@ -257,7 +257,7 @@ fn prepare_transport_stream(_: u32) -> media::Result<JobRun> {
         segment_duration_ms: 60_000,
     };
     let presentation = Presentation::new(vec![Arc::new(indexer.finish()?)], &rules)?;
-    let units = presentation.segment_access_units(&presentation.renditions[0], 0);
+    let units = presentation.plan_access_units(&presentation.renditions[0], 0);
     let codec = presentation
         .track(&presentation.renditions[0])
         .codec

@@ -109,11 +109,11 @@ pub(crate) fn parse_xml_document(text: &str) -> Result<XmlElement> {
                 return Err(add_offset(Error::malformed(message)));
             }
             Event::Start(start) => {
-                open.push(read_element(&start).map_err(add_offset)?);
+                open.push(read_start_tag(&start).map_err(add_offset)?);
                 elements += 1;
             }
             Event::Empty(start) => {
-                let child = read_element(&start).map_err(add_offset)?;
+                let child = read_start_tag(&start).map_err(add_offset)?;
                 elements += 1;
                 append_child_element(&mut open, child);
             }
@@ -157,7 +157,7 @@ fn has_root(open: &[XmlElement]) -> bool {
     matches!(open, [document] if !document.children.is_empty())
 }
 
-fn read_element(start: &BytesStart<'_>) -> Result<XmlElement> {
+fn read_start_tag(start: &BytesStart<'_>) -> Result<XmlElement> {
     let mut attributes = Vec::new();
     for attribute in start.attributes().with_checks(false) {
         let attribute = attribute.map_err(|error| Error::malformed(format!("not XML: {error}")))?;

@@ -61,7 +61,7 @@ fn assemble_plan(plan: &Plan, files: &[Vec<u8>]) -> Vec<u8> {
 
 /// Wraps the second segment. The first segment starts at time 0, which could hide wrong times.
 fn wrap_second_segment(title: &Presentation, rendition: &Rendition, files: &[Vec<u8>]) -> Vec<u8> {
-    let units = title.segment_access_units(rendition, 1);
+    let units = title.plan_access_units(rendition, 1);
     let parts = slice_ranges(&files[units.file_index], &units.source_ranges);
     mux_ts_or_packed_audio(&title.track(rendition).codec, &units, &parts).unwrap()
 }

@@ -26,7 +26,7 @@ pub use self::copied_frames::CopiedFrame;
 use self::copied_frames::CopyState;
 pub use self::incoming::Incoming;
 pub use self::part::{BodyFile, BodyPart, PipeBytes};
-pub use self::request_body::{RequestBodyFault, read_request_body, relay_request_body};
+pub use self::request_body::{BodyFaultSlot, read_request_body, relay_request_body};
 use crate::conn::InFlight;
 use crate::headers::SerializedFields;
 
@@ -195,7 +195,7 @@ impl Body {
 
     /// Discards the bytes of the body, as in the response to HEAD. Set `Content-Length` before this
     /// call, because the length of the body becomes 0.
-    pub(crate) fn empty_for_head_request(&mut self) {
+    pub(crate) fn discard_bytes_for_head(&mut self) {
         self.kind = BodySource::Done;
         if let Some(progress) = &self.progress {
             progress.mark_bodiless();

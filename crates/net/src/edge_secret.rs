@@ -100,7 +100,7 @@ impl RunningProgram {
             return Ok(());
         };
         let shutdown = self.shutdown().clone();
-        self.spawn_until_drained("secret", move || async move {
+        self.spawn_async_thread("secret", move || async move {
             let mut last_error = None;
             loop {
                 tokio::select! {

@@ -181,7 +181,7 @@ impl RunningProgram {
     /// belong to the successor.
     fn drain_admin_on_handover(&mut self, admin_shutdown: Shutdown) -> Result<(), FatalError> {
         let shutdown = self.shutdown.clone();
-        self.spawn_until_drained("admin-hand-over", move || async move {
+        self.spawn_async_thread("admin-hand-over", move || async move {
             shutdown.wait_until_draining().await;
             if shutdown.is_handed_over() {
                 admin_shutdown.hand_over();
@@ -210,7 +210,7 @@ impl RunningProgram {
     ///
     /// # Errors
     /// [`FatalError::Cannot`] when the system cannot create a thread.
-    pub fn spawn_until_drained<W, R>(
+    pub fn spawn_async_thread<W, R>(
         &mut self,
         name: &'static str,
         work: W,
@@ -329,7 +329,7 @@ impl RunningProgram {
             shutdown.wait_until_draining().await;
             notify_service_manager(ServiceState::Stopping);
         };
-        self.spawn_until_drained("service-manager", wait)
+        self.spawn_async_thread("service-manager", wait)
             .map_err(|error| io::Error::other(error.to_string()))
     }
 }

@@ -83,9 +83,9 @@ pub fn parse_ranges(value: &str, len: u64) -> RequestedRanges {
         count += 1;
         match parse_range_spec(spec, len) {
             _ if count > RANGES_MAX => return RequestedRanges::Whole,
-            ParsedRangeSpec::Malformed => return RequestedRanges::Whole,
-            ParsedRangeSpec::Outside => {}
-            ParsedRangeSpec::Within(range) => ranges.push(range),
+            ResolvedRangeSpec::Malformed => return RequestedRanges::Whole,
+            ResolvedRangeSpec::Outside => {}
+            ResolvedRangeSpec::Within(range) => ranges.push(range),
         }
     }
     check_ranges(ranges, count, len)
@@ -108,33 +108,33 @@ fn check_ranges(ranges: Vec<Range<u64>>, count: usize, len: u64) -> RequestedRan
     }
 }
 
-enum ParsedRangeSpec {
+enum ResolvedRangeSpec {
     Malformed,
     Outside,
     Within(Range<u64>),
 }
 
 /// Parses one range of the form `first-last`, `first-` or `-suffix` (section 14.1.1).
-fn parse_range_spec(spec: &str, len: u64) -> ParsedRangeSpec {
+fn parse_range_spec(spec: &str, len: u64) -> ResolvedRangeSpec {
     let Some((first, last)) = spec.split_once('-') else {
-        return ParsedRangeSpec::Malformed;
+        return ResolvedRangeSpec::Malformed;
     };
     match (parse_number(first), parse_number(last)) {
-        (None, Some(0)) if first.is_empty() => ParsedRangeSpec::Outside,
+        (None, Some(0)) if first.is_empty() => ResolvedRangeSpec::Outside,
         (None, Some(suffix)) if first.is_empty() => {
-            ParsedRangeSpec::Within(len.saturating_sub(suffix)..len)
+            ResolvedRangeSpec::Within(len.saturating_sub(suffix)..len)
         }
         (Some(first), None) if last.is_empty() => clip_range(first, u64::MAX, len),
         (Some(first), Some(last)) if first <= last => clip_range(first, last, len),
-        _ => ParsedRangeSpec::Malformed,
+        _ => ResolvedRangeSpec::Malformed,
     }
 }
 
-fn clip_range(first: u64, last: u64, len: u64) -> ParsedRangeSpec {
+fn clip_range(first: u64, last: u64, len: u64) -> ResolvedRangeSpec {
     if first >= len {
-        ParsedRangeSpec::Outside
+        ResolvedRangeSpec::Outside
     } else {
-        ParsedRangeSpec::Within(first..last.saturating_add(1).min(len))
+        ResolvedRangeSpec::Within(first..last.saturating_add(1).min(len))
     }
 }
 

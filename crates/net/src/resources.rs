@@ -72,10 +72,10 @@ impl MemoryLimit {
 /// processor in the quota is rounded up.
 pub fn default_workers() -> usize {
     let allowed = rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count() as usize);
-    worker_count(allowed, ControlGroups::of_this_process().cpu_quota())
+    limit_workers_by_quota(allowed, ControlGroups::of_this_process().cpu_quota())
 }
 
-fn worker_count(allowed: usize, quota: Option<f64>) -> usize {
+fn limit_workers_by_quota(allowed: usize, quota: Option<f64>) -> usize {
     // The cast saturates, so it converts a quota above `usize::MAX` to `usize::MAX`.
     let quota = quota.map_or(usize::MAX, |quota| quota.ceil() as usize);
     allowed.min(quota).max(1)

@@ -166,7 +166,7 @@ impl Server {
                     .unwrap_or_else(default_send_memory_bytes),
                 &listen.metrics,
             ),
-            low_rtt: LowRttDetector::with_unpaced_listeners(&listeners, listen.near_rtt),
+            low_rtt: LowRttDetector::disable_pacing_on_listeners(&listeners, listen.near_rtt),
             copies: ListenerCopies::default(),
             registries,
             worker_delay: listen.metrics.duration_histogram(&WORKER_DELAY),

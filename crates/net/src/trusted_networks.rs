@@ -52,7 +52,7 @@ impl Cidr {
 
     /// Returns the prefix length in bits. If two networks contain an address, the network with the
     /// longer prefix is more specific.
-    pub fn prefix_bits(&self) -> u8 {
+    pub fn prefix_length(&self) -> u8 {
         self.bits
     }
 }

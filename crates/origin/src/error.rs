@@ -91,7 +91,7 @@ pub(crate) fn from_reference_error(
 const NAME_CHARS_MAX: usize = 100;
 
 /// Returns the error for a title with too many files.
-pub(crate) fn too_many_files(title: &Key) -> Error {
+pub(crate) fn too_many_title_files(title: &Key) -> Error {
     let what = media::Error::unsupported("the title has more than 64 files");
     from_media(title.as_str(), &what)
 }

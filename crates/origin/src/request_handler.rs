@@ -205,7 +205,7 @@ impl RequestHandler {
         client_request: &ClientRequest<'_>,
     ) -> (ResourceKind, ResponseResult) {
         let routed = route::parse_route(uri.path(), uri.query())
-            .and_then(|request| refuse_file_selection_parameters(request, uri.query()))
+            .and_then(|request| refuse_partial_film_requests(request, uri.query()))
             .map_err(error::from_route_error);
         let kind = routed
             .as_ref()
@@ -272,7 +272,7 @@ impl RequestHandler {
             RequestedResource::File(key) if self.catalog.is_protecting(key) => Err(
                 hls_aes128::unavailable_with_drm("static files are unavailable"),
             ),
-            RequestedResource::File(key) if self.catalog.is_encrypting(key) => Err(
+            RequestedResource::File(key) if self.catalog.encrypts_title(key) => Err(
                 hls_aes128::unavailable_when_encrypted("static files are unavailable"),
             ),
             RequestedResource::File(key) => self.respond_with_file(key, client_request).await,
@@ -318,7 +318,7 @@ impl RequestHandler {
     /// Returns whether the library contains a static file at the path of a manifest. This file is
     /// then served instead of the generated manifest.
     async fn has_static_file(&self, title: &Key, file: &Key) -> Result<bool, Error> {
-        if self.catalog.is_encrypting(file) || !self.catalog.may_contain_files(title) {
+        if self.catalog.encrypts_title(file) || !self.catalog.may_contain_static_files(title) {
             return Ok(false);
         }
         Ok(!self.static_files.is_absent(file).await?)
@@ -366,7 +366,7 @@ impl RequestHandler {
 }
 
 /// If a film file is requested, rejects query parameters that would select a part of the film.
-fn refuse_file_selection_parameters(
+fn refuse_partial_film_requests(
     request: RequestedResource,
     query: Option<&str>,
 ) -> Result<RequestedResource, RouteError> {

@@ -57,7 +57,7 @@ pub enum ManifestKind {
     KeyFrames(SegmentSetId, String),
     /// HLS media playlist of a text rendition. Its URL is in the folder of the rendition's
     /// segments.
-    Text(TextVersionHash, TextPlaylist, String),
+    Text(TextSetId, TextPlaylist, String),
     /// DASH MPD.
     Dash(DashAddressing),
     /// Description of the title as JSON.
@@ -438,7 +438,7 @@ impl ManifestKind {
 
     /// Returns the same manifest in the given segment set or text set.
     #[must_use]
-    pub fn with_sets(self, set: SegmentSetId, text: TextVersionHash) -> ManifestKind {
+    pub fn replace_sets(self, set: SegmentSetId, text: TextSetId) -> ManifestKind {
         match self {
             ManifestKind::Text(_, packing, name) => ManifestKind::Text(text, packing, name),
             ManifestKind::Media(_, packing, name) => ManifestKind::Media(set, packing, name),
@@ -491,4 +491,4 @@ pub mod url_forms;
 
 pub use display::{escape_strictly, title_folder_url};
 pub(crate) use parameters::refuse_selection_parameters;
-pub use text::{CmafTextFormat, TextPlaylist, TextResource, TextUrl, TextVersionHash};
+pub use text::{CmafTextFormat, TextPlaylist, TextResource, TextUrl, TextSetId};

@@ -15,7 +15,7 @@ use crate::segment::hls_aes128::MasterSecret;
 use crate::telemetry::{self, Telemetry};
 use crate::title::catalog::Catalog;
 use crate::title::index_cache::IndexCache;
-use crate::title::opened_title::{LibraryPackagingRules, SegmentDurations};
+use crate::title::opened_title::{LibraryPackagingRules, TargetSegmentDurations};
 use crate::title::sidecar_name::TEXT_SUFFIXES;
 use crate::title::stores::MediaStores;
 use clap::ArgMatches;
@@ -178,7 +178,7 @@ fn open_stores(
     let place = settings.source.clone().or(place).unwrap_or_default();
     let options = store::Options {
         watch: recorder.cloned().map(telemetry::storage_record_observer),
-        holder: Some(store::FetchGuardFactory::new({
+        holder: Some(store::ThreadHoldFactory::new({
             let shutdown = shutdown.clone();
             move || shutdown.hold_shutdown()
         })),
@@ -219,7 +219,7 @@ fn build_request_handler(
         RECHECK_AFTER
     };
     let recheck = settings.recheck.unwrap_or(suits);
-    let segment_durations = SegmentDurations {
+    let segment_durations = TargetSegmentDurations {
         hls_ms: settings.hls_segment_ms,
         dash_ms: settings.dash_segment_ms,
     };

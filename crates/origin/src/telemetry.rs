@@ -262,7 +262,7 @@ impl Telemetry {
             };
             raise_counter(&self.requests.with_labels(label), sum(Meter::request_count));
             raise_counter(&self.bytes.with_labels(label), sum(Meter::bytes_read));
-            raise_counter(&self.waits.with_labels(label), sum(Meter::wait_count));
+            raise_counter(&self.waits.with_labels(label), sum(Meter::storage_wait_count));
         }
         let remotes: Vec<_> = stores.iter().filter_map(Store::remote).collect();
         self.remote.update_from_remotes(&remotes);

@@ -40,7 +40,7 @@ mod storage_meter;
 mod store;
 
 pub use arena::{Arena, ArenaBytes};
-pub use disk::tier::{DiskTier, DiskTierCounts, TierBody, TierHit, TierObject};
+pub use disk::tier::{DiskTier, DiskTierCounts, TierBodySource, TierHit, NewTierObject};
 pub use disk::{DiskCache, DiskLookupCounts};
 pub use error::Error;
 pub use folder::{Folder, FolderEntry, FolderListing};
@@ -53,7 +53,7 @@ pub use object::Object;
 pub use object_version::ObjectVersion;
 pub use pipe_pool::Pipe;
 pub use remote::{
-    CompletedRequest, FetchGuardFactory, KeyRoute, Options, RangeReader, Remote, RemoteObject,
+    CompletedRequest, ThreadHoldFactory, KeyRoute, Options, RangeReader, Remote, RemoteObject,
     RequestObserver, SplicedData, SplicedRange, WeightedEndpoint,
 };
 pub use storage_meter::{Meter, RequestReason};

@@ -233,7 +233,7 @@ impl LocalFile {
     /// Same as [`LocalFile::read`].
     pub fn warm(&self, range: Range<u64>, reason: RequestReason) -> Result<(), Error> {
         self.check_range(&range)?;
-        self.meter.count_wait(reason);
+        self.meter.count_storage_wait(reason);
         let populated = self
             .file_map()
             .map(|map| map.load_pages(range.start as usize..range.end as usize));

@@ -1,10 +1,10 @@
 //! Maps files and allocates memory for buffers. This is the only file of this crate with `unsafe`
 //! code.
 //!
-//! Safety of mapped files. This applies to all `unsafe` blocks of [`FileMap`] and [`MappedPages`].
+//! Safety of mapped files. This applies to all `unsafe` blocks of [`FileMap`] and [`MemoryMapping`].
 //!
 //! - **The pointer** comes from `mmap` of `len > 0` bytes and is valid until `munmap` in `drop`.
-//!   Each `Bytes` of the mapping holds the [`MappedPages`], so the mapping outlives the `Bytes`.
+//!   Each `Bytes` of the mapping holds the [`MemoryMapping`], so the mapping outlives the `Bytes`.
 //! - **Aliasing.** This process never writes through the mapping, which is `PROT_READ`. Another
 //!   process may write to the file or truncate it. The bytes are therefore passed to system calls
 //!   only (`writev`). The kernel copies the bytes, and fails with `EFAULT` for bytes beyond the new
@@ -40,20 +40,20 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// A whole file, mapped for reading.
 #[derive(Debug)]
 pub(crate) struct FileMap {
-    pages: Arc<MappedPages>,
+    pages: Arc<MemoryMapping>,
     all: Bytes,
 }
 
 #[derive(Debug)]
-struct MappedPages {
+struct MemoryMapping {
     start: NonNull<u8>,
     len: usize,
 }
 
-unsafe impl Send for MappedPages {}
-unsafe impl Sync for MappedPages {}
+unsafe impl Send for MemoryMapping {}
+unsafe impl Sync for MemoryMapping {}
 
-struct PagesOwner(Arc<MappedPages>);
+struct PagesOwner(Arc<MemoryMapping>);
 
 impl AsRef<[u8]> for PagesOwner {
     fn as_ref(&self) -> &[u8] {
@@ -71,7 +71,7 @@ impl FileMap {
         let len = usize::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?;
         let start = unsafe { mmap(null_mut(), len, ProtFlags::READ, MapFlags::SHARED, file, 0)? };
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        let pages = Arc::new(MappedPages { start, len });
+        let pages = Arc::new(MemoryMapping { start, len });
         let all = Bytes::from_owner(PagesOwner(pages.clone()));
         Ok(FileMap { pages, all })
     }
@@ -103,7 +103,7 @@ impl FileMap {
     }
 }
 
-impl Drop for MappedPages {
+impl Drop for MemoryMapping {
     fn drop(&mut self) {
         // Ignores the error, because the call fails only for a range that was never mapped.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
@@ -114,7 +114,7 @@ impl Drop for MappedPages {
 /// page boundary.
 #[derive(Debug)]
 pub(crate) struct ArenaRegion {
-    pages: MappedPages,
+    pages: MemoryMapping,
     /// The offset of the free part.
     taken: AtomicUsize,
 }
@@ -148,7 +148,7 @@ impl ArenaRegion {
         let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
         let start = unsafe { mmap_anonymous(null_mut(), len, access, flags)? };
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        let pages = MappedPages { start, len };
+        let pages = MemoryMapping { start, len };
         // Ignores the error, because the region also works without huge pages.
         let _ = unsafe { madvise(pages.start.as_ptr().cast(), len, Advice::LinuxHugepage) };
         Ok(ArenaRegion {

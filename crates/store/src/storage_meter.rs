@@ -86,7 +86,7 @@ impl Meter {
 
     /// Counts a request for which the caller waited for the storage, because the bytes were not in
     /// memory.
-    pub fn count_wait(&self, reason: RequestReason) {
+    pub fn count_storage_wait(&self, reason: RequestReason) {
         self.rows[reason as usize].waits.fetch_add(1, Relaxed);
     }
 
@@ -113,7 +113,7 @@ impl Meter {
 
     /// Number of requests for which the caller waited for the storage, because the bytes were not
     /// in memory.
-    pub fn wait_count(&self, reason: RequestReason) -> u64 {
+    pub fn storage_wait_count(&self, reason: RequestReason) -> u64 {
         self.rows[reason as usize].waits.load(Relaxed)
     }
 }

@@ -106,11 +106,11 @@ impl RequestTracing {
 
     /// Starts a trace if the request is sampled, or if the client requests `Server-Timing`.
     pub fn start_request(&self, request: &Parts) -> Option<Box<TracedRequest>> {
-        let trace = self.start_trace(&request.headers)?;
+        let trace = self.start_trace_from_headers(&request.headers)?;
         Some(Box::new(TracedRequest::new(trace, request)))
     }
 
-    fn start_trace(&self, headers: &HeaderMap) -> Option<ActiveTrace> {
+    fn start_trace_from_headers(&self, headers: &HeaderMap) -> Option<ActiveTrace> {
         let parent = TraceContext::from_headers(headers);
         let tracer = self.tracer.as_ref();
         let tracer = tracer.filter(|tracer| match parent {
@@ -193,18 +193,18 @@ mod tests {
     fn the_caller_decides_and_otherwise_the_ratio() {
         assert!(RequestTracing::new(None, None).is_none());
         let (never, _spans) = tracing(0.0);
-        assert!(never.start_trace(&headers(&[])).is_none());
-        assert!(never.start_trace(&headers(&[SAMPLED])).is_some());
+        assert!(never.start_trace_from_headers(&headers(&[])).is_none());
+        assert!(never.start_trace_from_headers(&headers(&[SAMPLED])).is_some());
         let (always, _spans) = tracing(1.0);
-        assert!(always.start_trace(&headers(&[])).is_some());
-        assert!(always.start_trace(&headers(&[UNSAMPLED])).is_none());
+        assert!(always.start_trace_from_headers(&headers(&[])).is_some());
+        assert!(always.start_trace_from_headers(&headers(&[UNSAMPLED])).is_none());
         let (half, _spans) = tracing(0.5);
-        let count = (0..1000).filter(|_| half.start_trace(&headers(&[])).is_some());
+        let count = (0..1000).filter(|_| half.start_trace_from_headers(&headers(&[])).is_some());
         assert!((300..700).contains(&count.count()));
         let is_timed: ServerTimingCheck = Box::new(|headers| headers.contains_key("x-timing"));
         let timed = RequestTracing::new(None, Some(is_timed)).unwrap();
-        assert!(timed.start_trace(&headers(&[SAMPLED])).is_none());
-        let trace = timed.start_trace(&headers(&[("x-timing", "1")])).unwrap();
+        assert!(timed.start_trace_from_headers(&headers(&[SAMPLED])).is_none());
+        let trace = timed.start_trace_from_headers(&headers(&[("x-timing", "1")])).unwrap();
         drop(trace.start_span("index", crate::SpanKind::Internal));
         let text = trace.server_timing().unwrap();
         assert!(
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn spans_are_children_and_excess_ones_are_counted() {
         let (tracing, mut spans) = tracing(0.0);
-        let trace = tracing.start_trace(&headers(&[SAMPLED])).unwrap();
+        let trace = tracing.start_trace_from_headers(&headers(&[SAMPLED])).unwrap();
         let outer = trace.start_span("outer", crate::SpanKind::Internal);
         let mut inner = outer
             .trace_for_child_spans()

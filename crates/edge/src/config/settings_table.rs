@@ -4,7 +4,7 @@ use super::help_groups::{FIRST_OPTIONS, GROUPS};
 use super::nats_settings::NATS;
 use clap::Command;
 use net::config::{
-    COLLECTOR, COMMON, Setting, TRACING, build_program_args, group_flags, hide_unlisted_options,
+    COLLECTOR, COMMON, Setting, TRACING, build_command_args, group_flags, hide_unlisted_options,
 };
 
 /// All tables of settings of `headwater edge`.
@@ -235,7 +235,7 @@ pub fn define_edge_command() -> Command {
     let command = Command::new("edge")
         .about("Cache in front of any origin, with congestion control and pacing per request")
         .after_help(AFTER)
-        .args(group_flags(build_program_args(SETTINGS), GROUPS))
+        .args(group_flags(build_command_args(SETTINGS), GROUPS))
         .subcommand(crate::explain_rules::define_explain_command());
     #[cfg(feature = "nats")]
     let command = command.subcommands(crate::fleet::define_fleet_commands());

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use store::{DiskTier, TierObject};
+use store::{DiskTier, NewTierObject};
 
 /// Maximum total size of the objects that wait to be written, in bytes. A single larger object is
 /// allowed.
@@ -73,7 +73,7 @@ impl DeferredTier {
 
     /// Writes the queued objects and `rest`, and releases the folder for a successor process.
     /// Blocks the thread.
-    pub fn flush_and_release(&self, rest: impl IntoIterator<Item = TierObject>) {
+    pub fn flush_and_release(&self, rest: impl IntoIterator<Item = NewTierObject>) {
         if let Some(tier) = self.get_if_open() {
             self.0.released.store(true, Ordering::Release);
             tier.close_and_unlock(rest);
@@ -138,14 +138,14 @@ impl DeferredTier {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use store::{TierBody, TierObject};
+    use store::{TierBodySource, NewTierObject};
 
     fn put(tier: &DeferredTier, key: &str) {
-        let object = TierObject {
+        let object = NewTierObject {
             key: key.to_owned(),
             tags: String::new(),
             head: Vec::new(),
-            body: TierBody::Memory(Vec::new()),
+            body: TierBodySource::Memory(Vec::new()),
         };
         tier.get_if_open().unwrap().put(object);
     }
@@ -185,11 +185,11 @@ mod tests {
     fn a_successor_opens_a_released_tier_while_the_old_process_drains() {
         let folder = tempfile::tempdir().unwrap();
         let (old, new) = open_two(&folder);
-        let late = TierObject {
+        let late = NewTierObject {
             key: "d".to_owned(),
             tags: String::new(),
             head: Vec::new(),
-            body: TierBody::Memory(Vec::new()),
+            body: TierBodySource::Memory(Vec::new()),
         };
         old.flush_and_release([late]);
         assert!(

@@ -4,13 +4,13 @@ use std::sync::{Arc, mpsc};
 use net::FatalError;
 use net::config::{SettingLayers, SettingSources};
 use net::metrics::Metrics;
-use store::{DiskTier, TierBody, TierObject};
+use store::{DiskTier, TierBodySource, NewTierObject};
 
 use super::deferred_tier::DeferredTier;
-use super::{CacheTiers, open_tiers};
+use super::{MemoryAndDiskTiers, open_memory_and_disk};
 use crate::config::{EdgeSettings, SETTINGS, TABLES, define_edge_command};
 
-fn open_folder(folder: &Path, replaces: bool) -> Result<CacheTiers, FatalError> {
+fn open_folder(folder: &Path, replaces: bool) -> Result<MemoryAndDiskTiers, FatalError> {
     let folder = folder.to_str().unwrap();
     let args = [
         "edge",
@@ -28,7 +28,7 @@ fn open_folder(folder: &Path, replaces: bool) -> Result<CacheTiers, FatalError> 
         read: &|_| Ok(String::new()),
     };
     let settings = EdgeSettings::from_layers(&SettingLayers::new(&sources).unwrap()).unwrap();
-    open_tiers(&settings, &Metrics::new(), replaces)
+    open_memory_and_disk(&settings, &Metrics::new(), replaces)
 }
 
 /// Mutation testing showed that no other test detects two faults. In the first fault, every error
@@ -72,11 +72,11 @@ fn open_and_hold_scan(folder: &Path) -> (DiskTier, mpsc::Sender<()>) {
 fn an_entry_removed_while_the_tier_reads_its_folder_does_not_return() {
     let folder = tempfile::tempdir().unwrap();
     let scanned = folder.path().join("scanned");
-    let to_object = |key: &str| TierObject {
+    let to_object = |key: &str| NewTierObject {
         key: key.to_owned(),
         tags: String::new(),
         head: Vec::new(),
-        body: TierBody::Memory(Vec::new()),
+        body: TierBodySource::Memory(Vec::new()),
     };
     let (tier, _) = open_and_hold_scan(&scanned);
     tier.close(["/a", "/b", "/c"].map(to_object));

@@ -61,7 +61,7 @@ impl Edge {
         }
         lead.publish_result(outcome.clone());
         if let FetchOutcome::ValidatorChanged = outcome {
-            self.remove_block_object(object);
+            self.remove_object_and_blocks(object);
         }
         // The leader may have disconnected. The followers have already received the outcome.
         let _ = leader.send(outcome.clone());
@@ -70,7 +70,7 @@ impl Edge {
         };
         let received = self.receive_body(&mut lead, &block, reply.response, Some(len));
         if received.await && !lead.is_purged() {
-            self.insert_entry(key.clone(), CacheEntry::Block(block));
+            self.insert_into_memory(key.clone(), CacheEntry::Block(block));
             if lead.is_purged() {
                 self.remove_cached(&key);
             }

@@ -53,7 +53,7 @@ impl Edge {
             return;
         }
         let key = self.register_variant_key(&request.primary_key, object, &request.client_headers);
-        self.insert_entry(key.clone(), CacheEntry::Object(object.clone()));
+        self.insert_into_memory(key.clone(), CacheEntry::Object(object.clone()));
         if lead.is_purged() {
             self.remove_cached(&key);
         }
@@ -73,7 +73,7 @@ impl Edge {
             always_pass,
             has_unlisted_variants: self.may_have_variants(key),
         };
-        self.insert_entry(key.clone(), mark);
+        self.insert_into_memory(key.clone(), mark);
     }
 
     /// Marks a key as unshareable after a response that must not be stored for this reason.
@@ -121,7 +121,7 @@ impl Edge {
                     names.dedup();
                 }
                 let varies = Arc::new(VariantIndex::new(names));
-                self.insert_entry(primary.clone(), CacheEntry::Variants(varies.clone()));
+                self.insert_into_memory(primary.clone(), CacheEntry::Variants(varies.clone()));
                 varies
             }
         };
@@ -133,7 +133,7 @@ impl Edge {
     }
 
     /// Removes an object that is stored in blocks, together with its blocks.
-    pub(crate) fn remove_block_object(&self, object: &Arc<CachedObject>) {
+    pub(crate) fn remove_object_and_blocks(&self, object: &Arc<CachedObject>) {
         let Some(blocks) = &object.blocks else {
             return;
         };

@@ -47,7 +47,7 @@ pub(crate) fn start_fleet_commands(
         return Ok(());
     };
     let (edge, shutdown) = (edge.clone(), running.shutdown().clone());
-    running.spawn_until_drained("fleet", move || async move {
+    running.spawn_async_thread("fleet", move || async move {
         tokio::select! {
             () = shutdown.wait_until_draining() => {}
             () = receive_forever(edge, settings, metrics, worker) => {}

@@ -50,7 +50,7 @@ impl EdgeCredentials {
             return Ok(());
         };
         let shutdown = running.shutdown().clone();
-        running.spawn_until_drained("origin-cert", move || async move {
+        running.spawn_async_thread("origin-cert", move || async move {
             let mut last_error = None;
             loop {
                 tokio::select! {

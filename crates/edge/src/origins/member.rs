@@ -48,7 +48,7 @@ pub(super) struct WeightedMember {
 }
 
 /// The settings that all members of a pool share.
-pub(super) struct OriginConnectionSettings<'a> {
+pub(super) struct PoolConnectionSettings<'a> {
     pub limits: &'a UpstreamLimits,
     pub authorities: &'a TrustedAuthorities,
     pub certificate: Option<&'a ClientCertificate>,
@@ -94,7 +94,7 @@ impl OriginPoolMember {
     }
 }
 
-impl OriginConnectionSettings<'_> {
+impl PoolConnectionSettings<'_> {
     /// Creates a member for a configured URL. `server` contains the scheme and the host of the
     /// member's requests. `resolved` is the server's entry in DNS, if the server was found in DNS.
     ///

@@ -14,7 +14,7 @@ use http::Uri;
 use tokio::sync::Notify;
 
 use super::dns_origin::DnsOrigin;
-use super::member::{OriginConnectionSettings, WeightedMember};
+use super::member::{PoolConnectionSettings, WeightedMember};
 use super::resolver::{OriginDnsResolver, ResolutionError, ResolvedServer};
 use super::{OriginClient, OriginPoolSettings, PoolState};
 
@@ -46,7 +46,7 @@ impl PoolMembers {
     /// When a URL is not a valid server URL.
     pub fn new(
         pool: &OriginPoolSettings,
-        settings: &OriginConnectionSettings<'_>,
+        settings: &PoolConnectionSettings<'_>,
         old: Option<&PoolMembers>,
     ) -> io::Result<PoolMembers> {
         let sources = pool.origins.iter();
@@ -91,7 +91,7 @@ impl PoolMembers {
 impl MemberSource {
     fn new(
         url: &Uri,
-        settings: &OriginConnectionSettings<'_>,
+        settings: &PoolConnectionSettings<'_>,
         old: Option<&PoolMembers>,
     ) -> io::Result<MemberSource> {
         let text = url.to_string();
@@ -123,7 +123,7 @@ impl MemberSource {
         &self,
         server: &Uri,
         found: Vec<ResolvedServer>,
-        settings: &OriginConnectionSettings<'_>,
+        settings: &PoolConnectionSettings<'_>,
     ) -> io::Result<()> {
         let old = self.lock_members().clone();
         let weight_max = found.iter().map(|server| server.weight).max();
@@ -166,7 +166,7 @@ impl OriginClient {
     pub async fn refresh_members(&self, dns_servers: &[SocketAddr]) {
         let resolver = OriginDnsResolver::new(dns_servers);
         for pool in self.pools.values() {
-            let settings = OriginConnectionSettings {
+            let settings = PoolConnectionSettings {
                 limits: &self.treatment.limits,
                 authorities: &pool.authorities,
                 certificate: self.credentials.certificate.as_ref(),

@@ -31,7 +31,7 @@ impl Edge {
     ///
     /// Each open connection reserves memory for this future. The states that a hit does not reach
     /// are boxed, so that the future stays small.
-    pub(crate) async fn serve_from_cache(
+    pub(crate) async fn serve_through_cache(
         self: &Arc<Edge>,
         worker: usize,
         facts: &RequestFacts<'_>,
@@ -79,7 +79,7 @@ impl Edge {
                     let Some(CacheEntry::Object(object)) = found else {
                         break;
                     };
-                    let outcome = hit_outcome(hit, &object);
+                    let outcome = classify_hit(hit, &object);
                     if outcome == CacheOutcome::Stale(StaleReason::WhileRevalidate) {
                         let key = variant_key.clone();
                         self.revalidate_in_background(worker, facts, key, &object);
@@ -94,7 +94,7 @@ impl Edge {
                     };
                     if let Some(served) = served {
                         let primary = || CacheKey::from(facts.primary_key.as_ref());
-                        self.promote_on_second_use(&object, || variant_key.unwrap_or_else(primary));
+                        self.persist_on_second_use(&object, || variant_key.unwrap_or_else(primary));
                         return served;
                     }
                 }
@@ -149,7 +149,7 @@ impl Edge {
     }
 }
 
-fn hit_outcome(plan: CacheDecision, object: &CachedObject) -> CacheOutcome {
+fn classify_hit(plan: CacheDecision, object: &CachedObject) -> CacheOutcome {
     match plan {
         CacheDecision::Stale(reason) => CacheOutcome::Stale(reason),
         _ if object.body.disk_file().is_some() => CacheOutcome::DiskHit,

@@ -20,7 +20,7 @@ impl NamedNetworks {
             .0
             .iter()
             .filter(|(_, network)| network.contains_address(address));
-        let narrowest = holding.max_by_key(|(_, network)| network.prefix_bits());
+        let narrowest = holding.max_by_key(|(_, network)| network.prefix_length());
         narrowest.map_or("", |(name, _)| name)
     }
 }

@@ -33,7 +33,7 @@ pub struct RuleVariables<'a> {
     pub tcp: Option<&'a TcpInfo>,
 }
 
-type ValueMap = HashMap<String, Value>;
+type ExpressionVariables = HashMap<String, Value>;
 
 impl RuleVariables<'_> {
     /// Evaluates an expression. Creates only the variables that the expression uses.
@@ -69,7 +69,7 @@ impl RuleVariables<'_> {
                     let value = header_text(self.headers, name.as_str());
                     (name.as_str().to_owned(), value.into())
                 });
-                pairs.collect::<ValueMap>().into()
+                pairs.collect::<ExpressionVariables>().into()
             }
             "cmcd" => {
                 let pairs = self.cmcd.iter().map(|(key, value)| {
@@ -80,23 +80,23 @@ impl RuleVariables<'_> {
                     };
                     (key.to_owned(), value)
                 });
-                pairs.collect::<ValueMap>().into()
+                pairs.collect::<ExpressionVariables>().into()
             }
             "cache" => self.response.map_or("", |(.., cache)| cache).into(),
             "response" => self.response_variable(),
             "tcp" => self
                 .tcp
-                .map_or_else(|| ValueMap::new().into(), tcp_variable),
+                .map_or_else(|| ExpressionVariables::new().into(), tcp_variable),
             _ => return None,
         })
     }
 
     fn response_variable(&self) -> Value {
         let Some((status, headers, bytes, _)) = self.response else {
-            return ValueMap::new().into();
+            return ExpressionVariables::new().into();
         };
         let kind = header_text(headers, "content-type");
-        let mut found: ValueMap = [
+        let mut found: ExpressionVariables = [
             ("status".to_owned(), f64::from(status).into()),
             ("type".to_owned(), kind.into()),
         ]
@@ -110,7 +110,7 @@ impl RuleVariables<'_> {
 
 fn map_of<const N: usize>(pairs: [(&str, Value); N]) -> Value {
     let pairs = pairs.map(|(name, value)| (name.to_owned(), value));
-    ValueMap::from(pairs).into()
+    ExpressionVariables::from(pairs).into()
 }
 
 fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
@@ -142,7 +142,7 @@ fn tcp_variable(info: &TcpInfo) -> Value {
         let value: Value = value?.into();
         Some((name.to_owned(), value))
     });
-    let mut found: ValueMap = known.collect();
+    let mut found: ExpressionVariables = known.collect();
     found.insert("algorithm".to_owned(), info.algorithm.as_str().into());
     found.into()
 }

@@ -178,7 +178,7 @@ impl AgentServer {
         match order_message.order {
             AgentOrder::Clock => return Some(AgentReply::Clock(unix_time_ns())),
             AgentOrder::Join if known => {
-                self.reset_session();
+                self.stop_previous_run();
                 return Some(AgentReply::Done);
             }
             AgentOrder::Join => return Some(self.join_session(order_message.session)),
@@ -209,7 +209,7 @@ impl AgentServer {
 
     /// Handles a repeated `Join`, which the controller sends before each run. Stops the previous
     /// run and removes everything that the previous run deployed.
-    fn reset_session(&mut self) {
+    fn stop_previous_run(&mut self) {
         if let Some(session) = &mut self.session {
             session.last_contact = Instant::now();
             session.stop.store(true, Ordering::Relaxed);

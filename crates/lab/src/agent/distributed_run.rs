@@ -87,9 +87,9 @@ impl DistributedRun<'_> {
             .collect();
         let wanted = (self.plan.scale.as_deref(), &document.versions);
         self.fleet
-            .describe_machines(&identities, wanted, self.stop)?;
+            .request_machine_descriptions(&identities, wanted, self.stop)?;
         require_successful_replies(self.send_orders(
-            |agent, _| self.create_sources_order(agent),
+            |agent, _| self.create_source_files_order(agent),
             MAKING,
             self.stop,
         ))?;
@@ -193,7 +193,7 @@ impl DistributedRun<'_> {
 
     /// Returns the `Sources` order for the sources that this agent's commands use. Returns `None`
     /// if the commands use no sources.
-    fn create_sources_order(&self, agent: usize) -> Option<AgentOrder> {
+    fn create_source_files_order(&self, agent: usize) -> Option<AgentOrder> {
         let document = &self.plan.document;
         let functions = document.function.values().map(|f| (&f.at, &f.run));
         let runs = functions.chain(document.sink.values().map(|s| (&s.at, &s.run)));

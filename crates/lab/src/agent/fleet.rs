@@ -201,7 +201,7 @@ impl AgentFleet {
     ///
     /// # Errors
     /// The error of the first agent that does not describe its machine.
-    pub(super) fn describe_machines(
+    pub(super) fn request_machine_descriptions(
         &self,
         agents: &[&AgentIdentity],
         (scale, versions): (Option<&str>, &BTreeMap<String, String>),

@@ -18,7 +18,7 @@ pub(super) struct AgentPlacement {
 /// Places that are assigned to the same agents. A group contains either one place, or several
 /// places that are connected by links, directly or through other places.
 #[derive(Debug, Default)]
-struct PlacementGroup {
+struct PlaceGroup {
     places: BTreeSet<String>,
     on: Option<String>,
     agents: usize,
@@ -34,7 +34,7 @@ pub(super) fn place_on_agents(
     document: &ExperimentDocument,
     agents: &[AgentIdentity],
 ) -> Result<AgentPlacement, PlacementError> {
-    let mut units = group_places(document)?;
+    let mut units = group_linked_places(document)?;
     // Groups that require a name or label are assigned before all other groups.
     units.sort_by_key(|unit| unit.on.is_none());
     let mut spread = AgentPlacement::default();
@@ -103,7 +103,7 @@ impl AgentPlacement {
 
 /// Groups all places in use. Places that links connect, directly or through other places, are in
 /// the same group.
-fn group_places(document: &ExperimentDocument) -> Result<Vec<PlacementGroup>, PlacementError> {
+fn group_linked_places(document: &ExperimentDocument) -> Result<Vec<PlaceGroup>, PlacementError> {
     let mut groups: Vec<BTreeSet<String>> = Vec::new();
     for link in document.link.values() {
         let ends = link.between.get_ref();
@@ -127,14 +127,14 @@ fn group_places(document: &ExperimentDocument) -> Result<Vec<PlacementGroup>, Pl
     groups.sort();
     groups
         .into_iter()
-        .map(|places| create_placement_group(document, places))
+        .map(|places| create_place_group(document, places))
         .collect()
 }
 
-fn create_placement_group(
+fn create_place_group(
     document: &ExperimentDocument,
     places: BTreeSet<String>,
-) -> Result<PlacementGroup, PlacementError> {
+) -> Result<PlaceGroup, PlacementError> {
     let tables = places
         .iter()
         .filter_map(|place| document.place.get(place.as_str()));
@@ -147,7 +147,7 @@ fn create_placement_group(
         }
         on = on.or(requested);
     }
-    Ok(PlacementGroup { places, on, agents })
+    Ok(PlaceGroup { places, on, agents })
 }
 
 #[cfg(test)]

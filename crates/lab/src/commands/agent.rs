@@ -6,7 +6,7 @@ use super::output::print_output;
 use crate::agent::{AgentSettings, NatsSettings, is_host, serve_agent};
 use crate::link::check_process_marking_available;
 use clap::{ArgMatches, Command};
-use net::config::{Setting, SettingLayers, UsageError, build_program_args};
+use net::config::{Setting, SettingLayers, UsageError, build_command_args};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::Path;
 use std::process::ExitCode;
@@ -61,7 +61,7 @@ pub(super) fn define_command() -> Command {
     Command::new("agent")
         .about("Run parts of experiments on this host for `lab run --nats`")
         .after_help(AFTER)
-        .args(build_program_args(SETTINGS))
+        .args(build_command_args(SETTINGS))
 }
 
 /// Runs the agent until it is stopped.

@@ -10,7 +10,7 @@ use crate::experiment::{
 };
 use crate::link::{check_links_available, check_netem_available};
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use net::config::{Setting, SettingLayers, build_program_args};
+use net::config::{Setting, SettingLayers, build_command_args};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -72,7 +72,7 @@ pub(super) fn scale_argument() -> Arg {
     scale.help("Scale of the document, such as small [default: as written]")
 }
 
-fn time_slice_argument() -> Arg {
+fn time_limit_argument() -> Arg {
     Arg::new("for")
         .long("for")
         .value_name("DURATION")
@@ -112,9 +112,9 @@ pub(super) fn define_commands() -> [Command; 3] {
                 file_argument(),
                 out.help("Result folder"),
                 scale_argument(),
-                time_slice_argument(),
+                time_limit_argument(),
             ])
-            .args(build_program_args(SETTINGS)),
+            .args(build_command_args(SETTINGS)),
         validate,
         Command::new("list")
             .about("List the experiments of a folder")
@@ -315,7 +315,7 @@ fn format_duration(seconds: f64) -> String {
 }
 
 /// `list`.
-pub(super) fn run_list_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
+pub(super) fn list_experiment_documents(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
     let folder = argument_value(flags, "folder");
     let entries = std::fs::read_dir(folder).map_err(|error| {
         let cause = net::describe_io_error(&error);

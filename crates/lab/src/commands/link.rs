@@ -15,7 +15,7 @@ use crate::link::{
     check_links_available,
 };
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use net::config::{Setting, SettingLayers, build_program_args, parse_duration};
+use net::config::{Setting, SettingLayers, build_command_args, parse_duration};
 use serde::Serialize;
 use std::io::{self};
 use std::net::{SocketAddrV4, TcpStream};
@@ -111,7 +111,7 @@ pub(super) fn define_command() -> Command {
         .after_help(AFTER)
         .arg(words)
         .arg(until_eof)
-        .args(build_program_args(SETTINGS))
+        .args(build_command_args(SETTINGS))
 }
 
 /// Runs the command.

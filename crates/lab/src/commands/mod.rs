@@ -71,7 +71,7 @@ pub fn run_lab_command(flags: &ArgMatches) -> ExitCode {
     let result = match flags.subcommand() {
         Some(("run", flags)) => experiment::run_experiment(flags),
         Some(("validate", flags)) => experiment::run_validate(flags),
-        Some(("list", flags)) => experiment::run_list_command(flags),
+        Some(("list", flags)) => experiment::list_experiment_documents(flags),
         Some(("report", flags)) => report::run_report_command(flags),
         Some(("compare", flags)) => report::run_compare(flags),
         Some(("index", flags)) => report::run_index_command(flags),

@@ -4,7 +4,7 @@ use super::command_error::CommandError;
 use crate::serve::{WorkflowManagerSettings, start_manager};
 use clap::{ArgMatches, Command};
 use net::config::{
-    CommonSettings, Setting, SettingLayers, UsageError, build_program_args, parse_count,
+    CommonSettings, Setting, SettingLayers, UsageError, build_command_args, parse_count,
     parse_listen_address,
 };
 use net::{Cidr, FatalError, Shutdown};
@@ -106,7 +106,7 @@ pub(super) fn define_command() -> Command {
     Command::new("serve")
         .about("Run posted workflows: the Workflow Manager of MPEG NBMP over HTTP")
         .after_help(AFTER)
-        .args(build_program_args(SETTINGS))
+        .args(build_command_args(SETTINGS))
 }
 
 /// Serves requests until a stop signal arrives. Then stops the running workflow.

@@ -262,7 +262,7 @@ fn create_places<'a>(
         }
         // On an agent, a place that is not the end of a link uses the host's network.
         let place = match joined == DEFAULT_PLACE && at.share.is_some() {
-            true => NetworkNamespace::with_host_network()?,
+            true => NetworkNamespace::create_uts_namespace()?,
             false => NetworkNamespace::new()?,
         };
         places.insert(joined, place);

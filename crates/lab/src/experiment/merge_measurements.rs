@@ -5,7 +5,7 @@ use super::document::ExperimentDocument;
 use super::quantity::{QuantityError, QuantityLocator};
 use super::run_error::RunError;
 use super::run_sinks::PartMeasurements;
-use super::sink_results::SinkResults;
+use super::series_and_histograms::SeriesAndHistograms;
 
 /// Merges the measurements of all parts into the record. Without agents, the measurement of this
 /// machine is the only part.
@@ -17,7 +17,7 @@ pub(crate) fn merge_measurements(
     parts: &[PartMeasurements],
     record: &mut RunRecord,
 ) -> Result<(), RunError> {
-    let mut shapes = SinkResults::default();
+    let mut shapes = SeriesAndHistograms::default();
     for part in parts {
         shapes.merge(&part.shapes)?;
         record.noise = record.noise.combine_worst(part.noise);

@@ -44,7 +44,7 @@ mod run_sinks;
 mod scalar_text;
 mod shell_process;
 mod sink_output;
-mod sink_results;
+mod series_and_histograms;
 mod source;
 mod time_slice;
 mod versions;

@@ -121,14 +121,14 @@ impl QuantityLocator {
         let words: Vec<&str> = text.split_whitespace().collect();
         let (from, what) = match words[..] {
             [pointer] if pointer.starts_with('/') => {
-                (output_location(pointer), ValueStatistic::Number(None))
+                (wrap_output_pointer(pointer), ValueStatistic::Number(None))
             }
             [parts, pointer] if pointer.starts_with('/') => (
-                output_location(pointer),
+                wrap_output_pointer(pointer),
                 ValueStatistic::Number(Some(PartAggregation::parse_aggregation(parts)?)),
             ),
             [pointer, of] if pointer.starts_with('/') => (
-                output_location(pointer),
+                wrap_output_pointer(pointer),
                 ValueStatistic::parse_statistic(of)?,
             ),
             [file, of] => (
@@ -242,7 +242,7 @@ impl QuantityLocator {
     }
 }
 
-fn output_location(pointer: &str) -> ValueLocation {
+fn wrap_output_pointer(pointer: &str) -> ValueLocation {
     ValueLocation::OutputPointer(pointer.to_owned())
 }
 

@@ -5,7 +5,7 @@ use super::cpus::InvalidCpus;
 use super::disturbance_bounds::BoundExceeded;
 use super::file_error::FileError;
 use super::quantity::QuantityError;
-use super::sink_results::SinkResultError;
+use super::series_and_histograms::SinkResultError;
 use crate::link::LinkSettingError;
 use std::io;
 use std::process::ExitStatus;
@@ -67,7 +67,7 @@ pub(crate) enum RunError {
     #[error("sink {name}: {fault}{last_output}")]
     Sink {
         name: String,
-        fault: Box<SinkFault>,
+        fault: Box<SinkOutputFault>,
         last_output: String,
     },
     #[error("sink {sink}: {quantity}: {source}")]
@@ -119,7 +119,7 @@ pub(crate) enum LinkFault {
 
 /// The reason why the results of a sink cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SinkFault {
+pub(crate) enum SinkOutputFault {
     #[error("cannot read the output: {0}")]
     Read(#[from] io::Error),
     #[error("the output is longer than {0} bytes")]

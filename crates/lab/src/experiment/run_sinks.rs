@@ -6,10 +6,10 @@ use super::document::SinkSpec;
 use super::machine_noise::{CpuTicks, MachineNoise};
 use super::placeholders::place_name;
 use super::quantity::{PartValue, QuantityError, QuantityLocator};
-use super::run_error::{RunError, SinkFault};
+use super::run_error::{RunError, SinkOutputFault};
 use super::shell_process::last_output;
 use super::sink_output::SinkStdout;
-use super::sink_results::SinkResults;
+use super::series_and_histograms::SeriesAndHistograms;
 use net::config::parse_duration;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ pub(crate) struct PartMeasurements {
     pub(super) noise: MachineNoise,
     /// Series and distributions.
     #[serde(default)]
-    pub(super) shapes: SinkResults,
+    pub(super) shapes: SeriesAndHistograms,
 }
 
 #[cfg(feature = "nats")]
@@ -116,7 +116,7 @@ impl DeployedRun<'_> {
         (name, sink): (&str, &SinkSpec),
         output: &Path,
         measured: &mut PartMeasurements,
-    ) -> Result<(), SinkFault> {
+    ) -> Result<(), SinkOutputFault> {
         let folder = &self.at.folder;
         let printed = SinkStdout::new(read_output_file(output)?);
         for (quantity, text) in &sink.measure {
@@ -127,7 +127,7 @@ impl DeployedRun<'_> {
         }
         measured
             .shapes
-            .merge(&SinkResults::read_results(sink, output)?)?;
+            .merge(&SeriesAndHistograms::read_results(sink, output)?)?;
         if let Some(text) = &sink.late_ms {
             let quantity =
                 QuantityLocator::parse_locator(text.get_ref()).map_err(QuantityError::from)?;
@@ -181,13 +181,13 @@ pub(crate) fn sink_timeout(sink: &SinkSpec) -> Duration {
     configured.unwrap_or(TIMEOUT)
 }
 
-fn read_output_file(output: &Path) -> Result<String, SinkFault> {
+fn read_output_file(output: &Path) -> Result<String, SinkOutputFault> {
     let mut bytes = Vec::new();
     File::open(output)?
         .take(OUTPUT_BYTES_MAX + 1)
         .read_to_end(&mut bytes)?;
     if bytes.len() as u64 > OUTPUT_BYTES_MAX {
-        return Err(SinkFault::TooLong(OUTPUT_BYTES_MAX));
+        return Err(SinkOutputFault::TooLong(OUTPUT_BYTES_MAX));
     }
-    String::from_utf8(bytes).map_err(|_| SinkFault::NotUtf8)
+    String::from_utf8(bytes).map_err(|_| SinkOutputFault::NotUtf8)
 }

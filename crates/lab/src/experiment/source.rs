@@ -81,7 +81,7 @@ fn make_source(
         source,
     };
     let half = path.with_extension("half");
-    let inside = NetworkNamespace::with_host_network().map_err(failed)?;
+    let inside = NetworkNamespace::create_uts_namespace().map_err(failed)?;
     let mut guard = CleanupGuard::start().map_err(failed)?;
     guard.register_namespace(&inside).map_err(failed)?;
     guard.delete_at_exit(&half).map_err(failed)?;

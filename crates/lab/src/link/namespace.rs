@@ -41,7 +41,7 @@ impl NetworkNamespace {
     ///
     /// # Errors
     /// The process may not create namespaces, for example because it is not root.
-    pub fn with_host_network() -> io::Result<NetworkNamespace> {
+    pub fn create_uts_namespace() -> io::Result<NetworkNamespace> {
         let file = run_on_thread(|| {
             system_calls::unshare_namespaces(UnshareFlags::NEWUTS)?;
             File::open("/proc/thread-self/ns/uts")
@@ -114,7 +114,7 @@ pub fn check_links_available() -> Result<(), UnavailableError> {
 /// Processes cannot be marked; the error contains the cause.
 #[cfg(feature = "nats")]
 pub(crate) fn check_process_marking_available() -> Result<(), UnavailableError> {
-    NetworkNamespace::with_host_network()
+    NetworkNamespace::create_uts_namespace()
         .map(drop)
         .map_err(UnavailableError::Marks)
 }

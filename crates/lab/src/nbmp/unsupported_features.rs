@@ -14,14 +14,14 @@ pub fn find_unsupported_members(description: &Value) -> Vec<NbmpFault> {
         let what = "the lab finds only built-in functions; write available";
         found.push(root.at("repository").at("mode").fault_here(what));
     }
-    add_unsupported(description, &root, &mut found);
-    for (function, at) in processing_elements(description, "function-restrictions") {
-        add_unsupported(function, &at, &mut found);
+    collect_unsupported_members(description, &root, &mut found);
+    for (function, at) in list_elements_with_paths(description, "function-restrictions") {
+        collect_unsupported_members(function, &at, &mut found);
     }
     found
 }
 
-fn add_unsupported(part: &Value, at: &JsonPath, found: &mut Vec<NbmpFault>) {
+fn collect_unsupported_members(part: &Value, at: &JsonPath, found: &mut Vec<NbmpFault>) {
     if text_at(part, "/failover/failover-mode") == Some("execute-backup-deployment") {
         let what = "the lab does not support backup deployments; write exit";
         found.push(at.at("failover").at("failover-mode").fault_here(what));
@@ -94,16 +94,16 @@ const IGNORED_IN_LINK: [&[&str]; 4] = [
 pub fn find_ignored_members(description: &Value) -> Vec<String> {
     let root = JsonPath::root();
     let mut found = Vec::new();
-    add_ignored(description, &IGNORED_IN_WORKFLOW, &root, &mut found);
-    for (connection, at) in processing_elements(description, "connection-map") {
+    collect_ignored_members(description, &IGNORED_IN_WORKFLOW, &root, &mut found);
+    for (connection, at) in list_elements_with_paths(description, "connection-map") {
         let members: &[&[&str]] = match connection.get("from").is_some_and(is_place) {
             true => &IGNORED_IN_LINK,
             false => &IGNORED_IN_CONNECTION,
         };
-        add_ignored(connection, members, &at, &mut found);
+        collect_ignored_members(connection, members, &at, &mut found);
     }
-    for (function, at) in processing_elements(description, "function-restrictions") {
-        add_ignored(function, &IGNORED_IN_FUNCTION, &at, &mut found);
+    for (function, at) in list_elements_with_paths(description, "function-restrictions") {
+        collect_ignored_members(function, &IGNORED_IN_FUNCTION, &at, &mut found);
     }
     let asserted = description.pointer("/assertion/assertion");
     let asserted = asserted.and_then(Value::as_array).into_iter().flatten();
@@ -122,7 +122,7 @@ pub fn find_ignored_members(description: &Value) -> Vec<String> {
     found
 }
 
-fn add_ignored(part: &Value, members: &[&[&str]], at: &JsonPath, found: &mut Vec<String>) {
+fn collect_ignored_members(part: &Value, members: &[&[&str]], at: &JsonPath, found: &mut Vec<String>) {
     for path in members {
         let step = |value, name: &&str| Value::get(value, *name);
         // Skips a member whose value is `false`, because such a member requests nothing.
@@ -135,7 +135,7 @@ fn add_ignored(part: &Value, members: &[&[&str]], at: &JsonPath, found: &mut Vec
 }
 
 /// Returns the elements of a list in `processing`, with their paths.
-fn processing_elements<'a>(
+fn list_elements_with_paths<'a>(
     description: &'a Value,
     list: &'a str,
 ) -> impl Iterator<Item = (&'a Value, JsonPath)> + use<'a> {

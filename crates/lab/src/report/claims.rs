@@ -1,7 +1,7 @@
 //! Evaluates the expectations of a document.
 
 use super::arms::{QuantitySummary, interval_as_pair};
-use super::record_index::{RecordIndex, arm_from_values, has_all_values};
+use super::record_index::{RecordIndex, arm_from_values, arm_has_values};
 use super::table::format_interval;
 use super::verdict::{ClaimBounds, Verdict};
 use crate::experiment::document::Expectation;
@@ -107,7 +107,7 @@ pub(super) fn evaluate_expectation(
     let (of, only) = (arm_from_values(&expect.of), arm_from_values(&expect.only));
     let arms = runs.arms();
     let arms: Vec<&Arm> = arms
-        .filter(|arm| has_all_values(arm, &of) && has_all_values(arm, &only))
+        .filter(|arm| arm_has_values(arm, &of) && arm_has_values(arm, &only))
         .collect();
     let is_judged = ClaimBounds::from_expectation(expect).is_some();
     for arm in &arms {

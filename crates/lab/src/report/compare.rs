@@ -3,7 +3,7 @@
 
 use super::arms::{QuantitySummary, describe_arm, interval_as_pair};
 use super::comparison_plots::plot_comparison;
-use super::html::{render_with_plots, write_section};
+use super::html::{render_page_with_plots, write_section};
 use super::markdown::{escape_line, machine_table};
 use super::record_index::RecordIndex;
 use super::table::{ReportTable, escape_html, format_interval, format_number};
@@ -140,7 +140,7 @@ impl FolderComparison {
             // Writing to a string cannot fail.
             let _ = write_section(&mut after, title, &table.html());
         }
-        render_with_plots(&self.name, &before, &[plot_comparison(self)], &after)
+        render_page_with_plots(&self.name, &before, &[plot_comparison(self)], &after)
     }
 
     fn summarize(&self) -> String {

@@ -45,7 +45,7 @@ fn render_page(title: &str, body: &str, data: &str) -> String {
 
 /// Returns a page with plots between two HTML fragments. The first panel is visible, and the other
 /// panels are in a collapsible section.
-pub(super) fn render_with_plots(
+pub(super) fn render_page_with_plots(
     title: &str,
     above: &str,
     plots: &[PlotData],
@@ -76,7 +76,7 @@ impl ExperimentReport {
         // Writing to a string cannot fail.
         let _ = self.write_above_plots(&mut above);
         let _ = self.write_below_plots(&mut below);
-        render_with_plots(&self.name, &above, &self.plots, &below)
+        render_page_with_plots(&self.name, &above, &self.plots, &below)
     }
 
     /// Writes the part above the plots.

@@ -157,7 +157,7 @@ pub(super) fn arm_from_values(values: &BTreeMap<Spanned<String>, Spanned<Value>>
 }
 
 /// Returns whether an arm has all these values.
-pub(super) fn has_all_values(arm: &Arm, values: &Arm) -> bool {
+pub(super) fn arm_has_values(arm: &Arm, values: &Arm) -> bool {
     let same = |(name, value): (&String, &String)| arm.get(name) == Some(value);
     values.iter().all(same)
 }

@@ -110,7 +110,7 @@ impl ClaimBounds {
                 }
             }
             ClaimBounds::Source(SourceRange::Figures(range), neutral) => {
-                judge_by_source_range([low, high], range, neutral)
+                judge_by_published_range([low, high], range, neutral)
             }
         }
     }
@@ -121,7 +121,7 @@ impl ClaimBounds {
 /// value, such as "up to 24 % higher", has a direction. If the source found no effect and the
 /// interval is only partly within the source's range, the claim is undecided, because an effect
 /// remains possible.
-fn judge_by_source_range(
+fn judge_by_published_range(
     [low, high]: [f64; 2],
     [source_low, source_high]: [f64; 2],
     neutral: f64,

@@ -70,7 +70,7 @@ fn check_initial_state(description: Value) -> Result<Value, RefusedDescription> 
     match state {
         Some("in-error" | "destroyed") => {
             let what = "unsupported state; use running or idle".to_owned();
-            Err(refuse_change(description, "$.general.state", what))
+            Err(build_change_refusal(description, "$.general.state", what))
         }
         _ => Ok(description),
     }
@@ -127,7 +127,7 @@ fn read_change(
     let text = |pointer| description.pointer(pointer).and_then(Value::as_str);
     if text("/general/id") != Some(id) {
         let what = format!("the URL names {id}; write the same identifier");
-        return Err(refuse_change(description, "$.general.id", what));
+        return Err(build_change_refusal(description, "$.general.id", what));
     }
     let only_state =
         description.get("processing").is_none() && description.get("configuration").is_none();
@@ -138,12 +138,12 @@ fn read_change(
         Some("running" | "instantiated") => Ok(RequestedChange::Start),
         _ => {
             let what = "unsupported state; use running, idle or destroyed".to_owned();
-            Err(refuse_change(description, "$.general.state", what))
+            Err(build_change_refusal(description, "$.general.state", what))
         }
     }
 }
 
-fn refuse_change(description: Value, path: &str, what: String) -> RefusedDescription {
+fn build_change_refusal(description: Value, path: &str, what: String) -> RefusedDescription {
     let path = path.into();
     RefusedDescription {
         description,

@@ -67,7 +67,7 @@ pub(crate) fn start_manager(
         Ok(())
     })?;
     let manager_to_stop = manager.clone();
-    running.spawn_until_drained("end", {
+    running.spawn_async_thread("end", {
         let shutdown = running.shutdown().clone();
         move || async move {
             shutdown.wait_until_draining().await;

@@ -132,7 +132,7 @@ async fn dispatch_request(
             change_requests::create_workflow(manager, kind, head, body).await
         }
         (RequestRoute::Summary(kind, id), _) => {
-            summary_response(manager, NbmpResourceKey::new(kind, id)).await
+            workflow_report_response(manager, NbmpResourceKey::new(kind, id)).await
         }
         (RequestRoute::One(kind, id), "GET") => {
             let entry = manager
@@ -194,7 +194,7 @@ fn check_accept(headers: &HeaderMap, kind: DescriptionKind) -> Result<(), Error>
     Err(Error::new_client_error(StatusCode::NOT_ACCEPTABLE, what))
 }
 
-async fn summary_response(
+async fn workflow_report_response(
     manager: Arc<WorkflowManager>,
     key: NbmpResourceKey,
 ) -> Result<Response<Body>, Error> {

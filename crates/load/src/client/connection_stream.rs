@@ -73,7 +73,7 @@ impl ConnectionStream {
     /// Discards up to `most` bytes and returns their number, which is 0 at the end of the stream.
     pub(super) fn poll_skip(&mut self, cx: &mut Context<'_>, most: u64) -> Poll<io::Result<u64>> {
         let ConnectionStream::Plain(socket) = self else {
-            return self.poll_read_with(cx, false, |bytes| bytes.len() as u64);
+            return self.poll_read_to_callback(cx, false, |bytes| bytes.len() as u64);
         };
         let most = usize::try_from(most).map_or(SKIP_MAX, |most| most.min(SKIP_MAX));
         UNTOUCHED.with_borrow_mut(|untouched| {
@@ -89,7 +89,7 @@ impl ConnectionStream {
 
     /// Reads available bytes and passes them to `look`. At the end of the stream, passes an empty
     /// slice.
-    pub(super) fn poll_read_with<T>(
+    pub(super) fn poll_read_to_callback<T>(
         &mut self,
         cx: &mut Context<'_>,
         all: bool,

@@ -20,13 +20,13 @@ pub struct Dialer(Arc<DialerState>);
 struct DialerState {
     settings: ClientSettings,
     tls: Arc<rustls::ClientConfig>,
-    names: Mutex<ResolvedAddresses>,
+    names: Mutex<AddressCache>,
     turn: AtomicUsize,
     counts: ConnectionCounts,
 }
 
 /// Resolved addresses, by host and port.
-type ResolvedAddresses = HashMap<(String, u16), Arc<[SocketAddr]>>;
+type AddressCache = HashMap<(String, u16), Arc<[SocketAddr]>>;
 
 /// Counters of a run's connections.
 #[derive(Debug, Default)]

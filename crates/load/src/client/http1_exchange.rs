@@ -174,7 +174,7 @@ impl ResponseReader {
                 sink.on_progress(count);
                 count
             } else {
-                let taken = ready!(stream.poll_read_with(cx, all, |bytes| {
+                let taken = ready!(stream.poll_read_to_callback(cx, all, |bytes| {
                     if first.is_none() && !bytes.is_empty() {
                         *first = Some(Instant::now());
                     }

@@ -3,7 +3,7 @@
 use super::CommandError;
 use super::stdout_printing::print_out;
 use crate::report::{Expectation, ExpectationError, html_report, text_summary};
-use crate::result::{HdrLogWriter, RecordWriter, RunFacts, RunOutputs, RunResult, create_output};
+use crate::result::{HdrLogWriter, RecordWriter, RunFacts, RunOutputs, RunResult, create_file_or_stdout};
 use net::config::{Setting, SettingLayers, UsageError};
 use std::io::BufWriter;
 use std::path::Path;
@@ -66,7 +66,7 @@ pub fn open_outputs(layers: &SettingLayers, facts: RunFacts) -> Result<RunOutput
     let wrong = |path: &Path, error| CommandError::WriteFile(path.display().to_string(), error);
     let mut outputs = RunOutputs::default();
     if let Some(path) = layers.setting_path("hdr") {
-        let file = create_output(&path).map_err(|error| wrong(&path, error))?;
+        let file = create_file_or_stdout(&path).map_err(|error| wrong(&path, error))?;
         outputs.hdr = Some(HdrLogWriter::new(BufWriter::new(file), facts));
     }
     if let Some(path) = layers.setting_path("records") {
@@ -128,7 +128,7 @@ pub fn report_result(
         write_output(&path, text + "\n")?;
     }
     if let Some(path) = layers.setting_path("html") {
-        write_output(&path, html_report::render_run(run))?;
+        write_output(&path, html_report::render_run_page(run))?;
     }
     if output == StdoutContent::Text {
         print_out(text_summary::format_summary(run));

@@ -19,7 +19,7 @@ use crate::report::live_progress::LiveProgress;
 use crate::result::{RunFacts, RunResult};
 use clap::{Arg, ArgMatches, Command};
 use net::config::{
-    Setting, SettingLayers, UsageError, build_program_args, parse_bytes, parse_count,
+    Setting, SettingLayers, UsageError, build_command_args, parse_bytes, parse_count,
     parse_duration,
 };
 use std::process::ExitCode;
@@ -187,7 +187,7 @@ pub(super) fn command() -> Command {
         .about("Emulate viewers and measure their quality of experience")
         .after_help(AFTER)
         .arg(manifests)
-        .args(build_program_args(SETTINGS))
+        .args(build_command_args(SETTINGS))
 }
 
 /// Runs the command.
@@ -261,7 +261,7 @@ fn read_plan(layers: &SettingLayers, words: &[String]) -> Result<ViewerRunPlan, 
             describe_rule(layers, preset)
         ),
         arrivals,
-        mode: read_player_kind(layers)?,
+        mode: read_player_mode(layers)?,
         settings: Arc::new(PlaybackSettings {
             buffer_max_s: seconds("buffer", preset.buffer_max_s)?,
             start_s: seconds("start", preset.start_s)?,
@@ -326,7 +326,7 @@ fn read_population(
     })
 }
 
-fn read_player_kind(layers: &SettingLayers) -> Result<PlayerKind, UsageError> {
+fn read_player_mode(layers: &SettingLayers) -> Result<PlayerKind, UsageError> {
     let consumer = ConsumerSettings {
         ahead_max_s: parse_setting(layers, "ahead", parse_duration)?
             .unwrap_or_default()

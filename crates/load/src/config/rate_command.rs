@@ -18,7 +18,7 @@ use crate::report::live_progress::{LiveProgress, format_progress};
 use crate::result::{RunFacts, RunResult};
 use clap::{Arg, ArgMatches, Command};
 use net::config::{
-    Setting, SettingLayers, UsageError, build_program_args, parse_bytes, parse_count,
+    Setting, SettingLayers, UsageError, build_command_args, parse_bytes, parse_count,
     parse_duration,
 };
 use std::fmt::Display;
@@ -172,7 +172,7 @@ pub(super) fn command() -> Command {
         .about("Send requests at a given rate, however slow the server is, and measure latency")
         .after_help(AFTER)
         .arg(targets)
-        .args(build_program_args(SETTINGS))
+        .args(build_command_args(SETTINGS))
 }
 
 /// Runs the command.
@@ -191,7 +191,7 @@ fn run_load(input: &LoadCommandInput) -> Result<Option<RunResult>, CommandError>
         written.map_err(|error| CommandError::WriteFile(path.into(), error))?;
         return Ok(None);
     }
-    let facts = describe_run(&plan, &input.targets);
+    let facts = collect_run_facts(&plan, &input.targets);
     let outputs = open_outputs(&input.layers, facts.clone())?;
     let metrics_port = open_metrics_port(&input.layers)?;
     plan.metrics = metrics_port.as_ref().map(|port| port.metrics.clone());
@@ -207,7 +207,7 @@ fn run_load(input: &LoadCommandInput) -> Result<Option<RunResult>, CommandError>
 
 /// Describes a run. The description contains the targets as the user typed them, except names of
 /// files. If an argument names a file, the description also contains the URLs of all targets.
-fn describe_run(plan: &RateRunPlan, words: &[String]) -> RunFacts {
+fn collect_run_facts(plan: &RateRunPlan, words: &[String]) -> RunFacts {
     let mut run = RunResult::default();
     let typed = words.iter().map(String::as_str);
     let is_file = |word: &str| {

@@ -7,7 +7,7 @@ use crate::report::paired_comparison::RunComparison;
 use crate::report::{html_report, result_files};
 use crate::result::RunResult;
 use clap::{Arg, ArgMatches, Command};
-use net::config::{Setting, SettingLayers, UsageError, build_program_args};
+use net::config::{Setting, SettingLayers, UsageError, build_command_args};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -36,7 +36,7 @@ pub(super) fn define_report_command() -> Command {
         .about("Report on one finished run, or on several merged")
         .after_help(AFTER_REPORT)
         .arg(files_argument("file", "FILE", "Result files of runs"))
-        .args(build_program_args(REPORT))
+        .args(build_command_args(REPORT))
 }
 
 pub(super) fn compare_command() -> Command {
@@ -116,7 +116,7 @@ pub(super) fn run_compare(flags: &ArgMatches) -> Result<ExitCode, CommandError> 
         print_out(compared.format_summary());
     }
     if let Some(path) = html {
-        write_output(Path::new(path), html_report::render_comparison(&compared))?;
+        write_output(Path::new(path), html_report::render_comparison_page(&compared))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -5,7 +5,7 @@ use super::plan::RateRunPlan;
 use super::request_target::TargetSet;
 use super::shared_run::SharedRun;
 use super::thread_main::run_thread;
-use super::thread_stats::RateThreadReport;
+use super::thread_stats::RateIntervalReport;
 use crate::generator_threads::{self, GeneratorError, GeneratorEvent, cpu_s};
 use crate::result::{
     OutputError, RequestStats, RunOutputs, RunResult, SecondStats, StepResult, url_group_or_other,
@@ -113,7 +113,7 @@ impl RateCollector {
 
     fn add_thread_report(
         &mut self,
-        report: RateThreadReport,
+        report: RateIntervalReport,
         outputs: &mut RunOutputs,
     ) -> Result<(), OutputError> {
         let second = self

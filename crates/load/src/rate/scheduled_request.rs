@@ -18,7 +18,7 @@ pub(super) struct ScheduledRequest {
 
 /// Status, size and times of one exchange.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ExchangeTiming {
+pub(super) struct ExchangeOutcome {
     pub(super) status: u16,
     pub(super) bytes: u64,
     pub(super) sent: Option<Instant>,
@@ -26,7 +26,7 @@ pub(super) struct ExchangeTiming {
     pub(super) end: Instant,
 }
 
-impl ExchangeTiming {
+impl ExchangeOutcome {
     /// Adds the received part of a response that failed or timed out.
     pub(super) fn add_incomplete_response(&mut self, sink: &MemorySink) {
         self.bytes = self.bytes.max(sink.count);

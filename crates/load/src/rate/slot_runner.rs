@@ -4,7 +4,7 @@
 use super::rate_thread::RateThread;
 use super::request_slot::RequestSlot;
 use super::request_target::PreparedTarget;
-use super::scheduled_request::{ExchangeTiming, ScheduledRequest};
+use super::scheduled_request::{ExchangeOutcome, ScheduledRequest};
 use crate::client::{
     BodyCheck, BodyDigest, ClientConnection, ClientRequest, FailureKind, HttpClient, MemorySink,
     RequestFailure, http1_exchange, http2_exchange, redirect_target,
@@ -87,7 +87,7 @@ impl SlotRunner {
         let slot = self.slot.clone();
         slot.deadline.set(Some(started + thread.timeout));
         thread.count_request_start();
-        let mut done = ExchangeTiming {
+        let mut done = ExchangeOutcome {
             status: 0,
             bytes: 0,
             sent: None,
@@ -144,7 +144,7 @@ impl SlotRunner {
         scheduled: &ScheduledRequest,
         prepared: &PreparedTarget,
         sink: &mut MemorySink,
-        done: &mut ExchangeTiming,
+        done: &mut ExchangeOutcome,
     ) -> Result<(), RequestFailure> {
         let range = prepared.target.ranges.map(|ranges| {
             let (first, last) = self.thread.targets.random_range(scheduled.n, ranges);
@@ -201,7 +201,7 @@ impl SlotRunner {
         &mut self,
         prepared: &PreparedTarget,
         sink: &mut MemorySink,
-        done: &mut ExchangeTiming,
+        done: &mut ExchangeOutcome,
     ) -> Result<http1_exchange::ExchangeResponse, RequestFailure> {
         let thread = self.thread.clone();
         let bytes = match self.buffer.is_empty() {
@@ -253,7 +253,7 @@ impl SlotRunner {
         prepared: &PreparedTarget,
         range: Option<&Range<u64>>,
         sink: &mut MemorySink,
-        done: &mut ExchangeTiming,
+        done: &mut ExchangeOutcome,
     ) -> Result<http1_exchange::ExchangeResponse, RequestFailure> {
         let thread = self.thread.clone();
         let mut head = prepared.head.clone();
@@ -299,7 +299,7 @@ impl SlotRunner {
 async fn send_redirected(
     client: &HttpClient,
     request: &ClientRequest,
-    done: &mut ExchangeTiming,
+    done: &mut ExchangeOutcome,
 ) -> Result<(), RequestFailure> {
     let outcome = client.execute_request(request).await;
     done.status = outcome.status;

@@ -1,7 +1,7 @@
 //! Supervises a generator thread: enforces time limits, sends reports, and ends the run.
 
 use super::rate_thread::RateThread;
-use super::thread_stats::RateThreadReport;
+use super::thread_stats::RateIntervalReport;
 use std::rc::Rc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 /// Expires overdue requests, sends a report every second, and ends the run.
 pub(super) async fn run_housekeeping(
     thread: &Rc<RateThread>,
-    out: &Sender<Box<RateThreadReport>>,
+    out: &Sender<Box<RateIntervalReport>>,
     schedule: &tokio::task::JoinHandle<std::io::Result<()>>,
 ) {
     let mut reported = 0;

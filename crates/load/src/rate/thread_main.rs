@@ -7,7 +7,7 @@ use super::rate_thread::RateThread;
 use super::shared_run::{SharedRun, share_of_thread};
 use super::slot_runner::SlotRunner;
 use super::thread_housekeeping::run_housekeeping;
-use super::thread_stats::RateThreadReport;
+use super::thread_stats::RateIntervalReport;
 use super::wakeup_batching::{InFlightRequests, reduce_timer_slack};
 use crate::generator_threads::{GeneratorError, StartBarrier};
 use std::rc::Rc;
@@ -22,7 +22,7 @@ use tokio::task::JoinError;
 pub(super) fn run_thread(
     common: Arc<SharedRun>,
     number: usize,
-    out: &Sender<Box<RateThreadReport>>,
+    out: &Sender<Box<RateIntervalReport>>,
 ) -> Result<(), GeneratorError> {
     let mut barrier = StartBarrier::new(&common.ready, &common.stop);
     let in_flight = Arc::new(InFlightRequests::default());

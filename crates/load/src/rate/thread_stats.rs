@@ -4,7 +4,7 @@ use super::RequestKind;
 use super::rate_profile::RateProfile;
 use super::request_target::PreparedTarget;
 use super::run_metrics::ThreadMetrics;
-use super::scheduled_request::{ExchangeTiming, ScheduledRequest};
+use super::scheduled_request::{ExchangeOutcome, ScheduledRequest};
 use super::shared_run::SharedRun;
 use crate::client::{FailureKind, RequestFailure};
 use crate::result::{
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// The report of one thread, which covers about one second.
 #[derive(Default)]
-pub(crate) struct RateThreadReport {
+pub(crate) struct RateIntervalReport {
     /// Index of the thread.
     pub(crate) thread: usize,
     /// Number of the reported second, from 1.
@@ -41,7 +41,7 @@ pub(crate) struct RateThreadReport {
 
 /// The statistics of one thread, which are updated when a request is due, starts or ends.
 pub(super) struct RateThreadStats {
-    pub(super) report: Box<RateThreadReport>,
+    pub(super) report: Box<RateIntervalReport>,
     /// Statistics of the whole run, by index of the URL group.
     url_groups: BTreeMap<usize, Box<UrlGroupStats>>,
     pub(super) metrics: Option<ThreadMetrics>,
@@ -70,7 +70,7 @@ impl RateThreadStats {
     }
 
     /// Returns the statistics since the last report, and resets them.
-    pub(super) fn take_report(&mut self, thread: usize, second: u64) -> Box<RateThreadReport> {
+    pub(super) fn take_report(&mut self, thread: usize, second: u64) -> Box<RateIntervalReport> {
         let mut report = std::mem::take(&mut self.report);
         report.thread = thread;
         report.second = second;
@@ -79,7 +79,7 @@ impl RateThreadStats {
 
     /// Returns the final report, with the statistics since the previous report. The final report
     /// also contains the statistics of the whole run by URL group.
-    pub(super) fn take_last_report(&mut self, thread: usize, second: u64) -> Box<RateThreadReport> {
+    pub(super) fn take_last_report(&mut self, thread: usize, second: u64) -> Box<RateIntervalReport> {
         let mut report = self.take_report(thread, second);
         report.url_groups = std::mem::take(&mut self.url_groups);
         report.last = true;
@@ -110,7 +110,7 @@ impl RateThreadStats {
         &mut self,
         request: &ScheduledRequest,
         prepared: &PreparedTarget,
-        timing: &ExchangeTiming,
+        timing: &ExchangeOutcome,
         failure: Option<&RequestFailure>,
     ) {
         let target = &prepared.target;

@@ -63,7 +63,7 @@ impl LatencyKind {
 
     /// Describes a quantile, and the number of samples. If fewer than ten samples are beyond the
     /// quantile, the value would be random, so the maximum is shown instead.
-    fn describe_quantile(self, cell: &RequestStats, share: f64, ms: f64) -> String {
+    fn format_measured_quantile(self, cell: &RequestStats, share: f64, ms: f64) -> String {
         let times = self.histogram(cell);
         let samples = times.count();
         match stats::has_enough_samples(samples, share) {
@@ -166,7 +166,7 @@ impl Expectation {
         };
         let found = match self.quantity {
             MeasuredQuantity::Quantile(latency, share) if share < 1.0 => {
-                latency.describe_quantile(&cell, share, found)
+                latency.format_measured_quantile(&cell, share, found)
             }
             MeasuredQuantity::Quantile(..) | MeasuredQuantity::Lag => format!("{found:.3} ms"),
             MeasuredQuantity::ErrorShare => format!("{:.3} %", found * 100.0),

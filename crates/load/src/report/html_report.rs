@@ -70,7 +70,7 @@ struct StepRow {
 }
 
 /// Renders the page of a run.
-pub fn render_run(run: &RunResult) -> String {
+pub fn render_run_page(run: &RunResult) -> String {
     let title = match run.name.as_str() {
         "" => "Load test",
         name => name,
@@ -82,7 +82,7 @@ pub fn render_run(run: &RunResult) -> String {
 
 /// Renders the page of a comparison. The page starts with a sentence about the first ratio, and
 /// then describes both configurations.
-pub fn render_comparison(compared: &RunComparison) -> String {
+pub fn render_comparison_page(compared: &RunComparison) -> String {
     let [a, b] = compared.names();
     let title = format!("{b} compared with {a}");
     let runs = compared.merged_runs();
@@ -284,7 +284,7 @@ mod tests {
             name: name.into(),
             ..RunResult::default()
         };
-        let page = render_run(&run);
+        let page = render_run_page(&run);
         assert!(!page.contains("alert(1)</script>"));
         for word in ["src=\"", "href=\"http", "@import", "url(http"] {
             assert!(!page.contains(word), "{word}");
@@ -301,8 +301,8 @@ mod tests {
             ..RunResult::default()
         };
         for page in [
-            render_run(&run),
-            render_comparison(&RunComparison::new(
+            render_run_page(&run),
+            render_comparison_page(&RunComparison::new(
                 vec![run.clone()],
                 vec![run.clone()],
                 ("<nginx>".into(), "ours".into()),
@@ -336,7 +336,7 @@ mod tests {
             ..RunResult::default()
         };
         let names = ("nginx".into(), "headwater".into());
-        let page = render_comparison(&RunComparison::new(
+        let page = render_comparison_page(&RunComparison::new(
             vec![run.clone(); 6],
             vec![run; 6],
             names,

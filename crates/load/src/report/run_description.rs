@@ -14,8 +14,8 @@ const DATE_MS_END: u64 = 253_402_300_800_000;
 pub(super) fn describe_result(run: &RunResult) -> String {
     let total = run.merged_stats();
     let mut parts = vec![match run.viewing.as_deref() {
-        Some(viewing) => describe_viewing(viewing),
-        None => describe_requests(run, &total),
+        Some(viewing) => describe_playback_result(viewing),
+        None => describe_request_latency(run, &total),
     }];
     match total.error_count() {
         _ if total.requests == 0 => {}
@@ -37,7 +37,7 @@ pub(super) fn describe_result(run: &RunResult) -> String {
     parts.join("; ") + "."
 }
 
-fn describe_requests(run: &RunResult, total: &RequestStats) -> String {
+fn describe_request_latency(run: &RunResult, total: &RequestStats) -> String {
     let (times, since) = match run.due_count() {
         0 => (&total.from_sent, "being sent"),
         _ => (&total.from_due, "their due time"),
@@ -70,7 +70,7 @@ fn describe_requests(run: &RunResult, total: &RequestStats) -> String {
     }
 }
 
-fn describe_viewing(viewing: &PopulationStats) -> String {
+fn describe_playback_result(viewing: &PopulationStats) -> String {
     format!(
         "{} viewers played {:.1} minutes of video with {} stalls, which took {:.2} % of the time",
         viewing.viewers,

@@ -96,7 +96,7 @@ fn split_into_bins(step: &StepResult) -> Vec<StepResult> {
 }
 
 /// A function that returns a latency quantile of the requests in one second, in milliseconds.
-type SecondQuantile = fn(&SecondStats) -> f64;
+type SecondQuantileFunction = fn(&SecondStats) -> f64;
 
 /// The latency quantile for which all points have enough samples.
 #[derive(Debug, Clone, Copy)]
@@ -104,7 +104,7 @@ enum TailQuantile {
     /// The quantile (0 to 1) over all requests of a step.
     OfStep(f64),
     /// The quantile of each second of a period. The largest of these values is used.
-    OfSecond(SecondQuantile),
+    OfSecond(SecondQuantileFunction),
     /// There are too few requests for any quantile.
     Unsupported,
 }
@@ -126,7 +126,7 @@ impl TailQuantile {
         }
         let offered = run.seconds.iter().filter(|second| second.due > 0);
         let least = offered.map(|second| second.ended).min();
-        let quantiles: [(f64, SecondQuantile); 3] = [
+        let quantiles: [(f64, SecondQuantileFunction); 3] = [
             (0.99, |second| second.due_p99_ms),
             (0.9, |second| second.due_p90_ms),
             (0.5, |second| second.due_p50_ms),

@@ -96,15 +96,15 @@ pub enum RecordError {
 }
 
 /// Writes a file of records.
-pub struct RecordWriter(RecordFile);
+pub struct RecordWriter(RecordFileEncoder);
 
 /// A file or standard output.
-type RecordOutput = BufWriter<Box<dyn Write + Send>>;
+type BufferedOutput = BufWriter<Box<dyn Write + Send>>;
 
-enum RecordFile {
-    Plain(RecordOutput),
-    Gzip(Box<flate2::write::GzEncoder<RecordOutput>>),
-    Zstd(Box<zstd::stream::write::Encoder<'static, RecordOutput>>),
+enum RecordFileEncoder {
+    Plain(BufferedOutput),
+    Gzip(Box<flate2::write::GzEncoder<BufferedOutput>>),
+    Zstd(Box<zstd::stream::write::Encoder<'static, BufferedOutput>>),
 }
 
 impl RecordWriter {
@@ -114,15 +114,15 @@ impl RecordWriter {
     /// # Errors
     /// The file cannot be created.
     pub fn create(path: &Path) -> io::Result<RecordWriter> {
-        let file = BufWriter::new(create_output(path)?);
+        let file = BufWriter::new(create_file_or_stdout(path)?);
         let extension = path.extension().and_then(|name| name.to_str());
         Ok(RecordWriter(match extension {
-            Some("zst") => RecordFile::Zstd(Box::new(zstd::stream::write::Encoder::new(file, 3)?)),
+            Some("zst") => RecordFileEncoder::Zstd(Box::new(zstd::stream::write::Encoder::new(file, 3)?)),
             Some("gz") => {
                 let level = flate2::Compression::fast();
-                RecordFile::Gzip(Box::new(flate2::write::GzEncoder::new(file, level)))
+                RecordFileEncoder::Gzip(Box::new(flate2::write::GzEncoder::new(file, level)))
             }
-            _ => RecordFile::Plain(file),
+            _ => RecordFileEncoder::Plain(file),
         }))
     }
 
@@ -137,9 +137,9 @@ impl RecordWriter {
             text.push(b'\n');
         }
         match &mut self.0 {
-            RecordFile::Plain(out) => out.write_all(&text),
-            RecordFile::Gzip(out) => out.write_all(&text),
-            RecordFile::Zstd(out) => out.write_all(&text),
+            RecordFileEncoder::Plain(out) => out.write_all(&text),
+            RecordFileEncoder::Gzip(out) => out.write_all(&text),
+            RecordFileEncoder::Zstd(out) => out.write_all(&text),
         }
     }
 
@@ -149,9 +149,9 @@ impl RecordWriter {
     /// The file cannot be written.
     pub fn finish_file(self) -> io::Result<()> {
         match self.0 {
-            RecordFile::Plain(mut out) => out.flush(),
-            RecordFile::Gzip(out) => out.finish()?.flush(),
-            RecordFile::Zstd(out) => out.finish()?.flush(),
+            RecordFileEncoder::Plain(mut out) => out.flush(),
+            RecordFileEncoder::Gzip(out) => out.finish()?.flush(),
+            RecordFileEncoder::Zstd(out) => out.finish()?.flush(),
         }
     }
 }
@@ -160,7 +160,7 @@ impl RecordWriter {
 ///
 /// # Errors
 /// The file cannot be created.
-pub fn create_output(path: &Path) -> io::Result<Box<dyn Write + Send>> {
+pub fn create_file_or_stdout(path: &Path) -> io::Result<Box<dyn Write + Send>> {
     Ok(match path.as_os_str() == "-" {
         true => Box::new(io::stdout()),
         false => Box::new(File::create(path)?),

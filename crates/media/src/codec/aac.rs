@@ -9,7 +9,7 @@ use super::{AudioCoding, AudioFormat, Codec, TrackFormat, channel_configuration}
 use crate::error::{Error, Result};
 
 /// Parses an `mp4a` entry. The object type in its `esds` box decides between AAC and MP3.
-pub fn parse_aac_entry(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
+pub fn parse_mp4a_entry(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
     let body = entry.children.require_body(b"esds", entry.code)?;
     let inside = |error: Error| error.with_enclosing_box(*b"esds");
     let esds = Esds::parse(body).map_err(inside)?;

@@ -21,7 +21,7 @@ pub fn parse_ac3_entry(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
     let sample_rate = resolve_sample_rate(fscod, entry)?;
     let count = channel_configuration::count_dolby_channels(map);
     let sample_entry = entry.write_iso_entry((*b"dac3", body), count, sample_rate);
-    Ok(build_audio_codec(
+    Ok(build_fixed_string_codec(
         entry.code,
         sample_entry,
         "ac-3",
@@ -37,7 +37,7 @@ pub fn parse_ac3_entry(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
 }
 
 /// Builds the codec of an audio format that has a fixed codec string.
-pub fn build_audio_codec(
+pub fn build_fixed_string_codec(
     fourcc: [u8; 4],
     sample_entry: Vec<u8>,
     string: &str,

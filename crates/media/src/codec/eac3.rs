@@ -1,7 +1,7 @@
 //! E-AC-3 in `ec-3` entries: `EC3SpecificBox` (ETSI TS 102 366, F.6), with the extension for joint
 //! object coding in Dolby Atmos (ETSI TS 103 420, 8.3).
 
-use super::ac3::{build_audio_codec, channel_map_of_acmod, resolve_sample_rate};
+use super::ac3::{build_fixed_string_codec, channel_map_of_acmod, resolve_sample_rate};
 use super::audio_sample_entry::AudioSampleEntry;
 use super::bit_reader::BitReader;
 use super::{AudioCoding, AudioFormat, Codec, channel_configuration};
@@ -28,7 +28,7 @@ pub fn parse_eac3_entry(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
         None => count.to_string(),
     };
     let sample_entry = entry.write_iso_entry((*b"dec3", body), count, sample_rate);
-    Ok(build_audio_codec(
+    Ok(build_fixed_string_codec(
         entry.code,
         sample_entry,
         "ec-3",

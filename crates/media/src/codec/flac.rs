@@ -1,7 +1,7 @@
 //! FLAC in fLaC entries: `FLACSpecificBox` ("Encapsulation of FLAC in ISO Base Media File
 //! Format", 3.3.2) with STREAMINFO (RFC 9639, 8.2).
 
-use super::ac3::build_audio_codec;
+use super::ac3::build_fixed_string_codec;
 use super::audio_sample_entry::AudioSampleEntry;
 use super::bit_reader::BitReader;
 use super::{AudioCoding, AudioFormat, Codec, channel_configuration};
@@ -22,7 +22,7 @@ pub fn parse_flac_entry(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
         return Err(Error::malformed(message));
     }
     let sample_entry = entry.write_iso_entry((*b"dfLa", body), count, sample_rate);
-    Ok(build_audio_codec(
+    Ok(build_fixed_string_codec(
         entry.code,
         sample_entry,
         "fLaC",

@@ -1,7 +1,7 @@
 //! Opus in `Opus` entries: `OpusSpecificBox` ("Encapsulation of Opus in ISO Base Media File
 //! Format", 4.3.2).
 
-use super::ac3::build_audio_codec;
+use super::ac3::build_fixed_string_codec;
 use super::audio_sample_entry::AudioSampleEntry;
 use super::{AudioCoding, AudioFormat, Codec, channel_configuration};
 use crate::bytes::ByteReader;
@@ -25,7 +25,7 @@ pub fn parse_opus_entry(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
     // Only channel mapping families 0 and 1 have the channel layouts of RFC 7845, 5.1.1.
     let layout = channel_configuration::cicp_layout_of_count(count).filter(|_| family <= 1);
     let sample_entry = entry.write_iso_entry((*b"dOps", body), count, RATE);
-    Ok(build_audio_codec(
+    Ok(build_fixed_string_codec(
         entry.code,
         sample_entry,
         "opus",

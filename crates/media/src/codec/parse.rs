@@ -32,7 +32,7 @@ impl Codec {
             b"ec-3" => audio().and_then(|entry| eac3::parse_eac3_entry(&entry)),
             b"Opus" => audio().and_then(|entry| opus::parse_opus_entry(&entry)),
             b"fLaC" => audio().and_then(|entry| flac::parse_flac_entry(&entry)),
-            b"mp4a" => audio().and_then(|entry| aac::parse_aac_entry(&entry)),
+            b"mp4a" => audio().and_then(|entry| aac::parse_mp4a_entry(&entry)),
             b".mp3" | b"mp3 " | b"ms\0\x55" => {
                 audio().and_then(|entry| aac::parse_mp3_entry(&entry))
             }

@@ -24,7 +24,7 @@ impl DurationTable {
         // A run takes 16 bytes, so many short runs can take more memory than packed durations.
         let bytes = runs.len() * size_of::<(u32, u64, u32)>();
         let largest = runs.iter().map(|run| run.1).max().unwrap_or(0);
-        let each_bytes = PackedIntegers::packed_bytes(largest, column.len())
+        let each_bytes = PackedIntegers::compute_packed_size(largest, column.len())
             + (column.len() / SAMPLES_PER_BLOCK) as usize * 8;
         if bytes > each_bytes && runs.len() >= 16 {
             return DurationTable::from_packed(column.to_packed());

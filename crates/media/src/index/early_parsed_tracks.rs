@@ -142,7 +142,7 @@ impl EarlyParsedTracks {
             DataReference::SameFile => {
                 MediaFile::containing_moov(self.file_len, self.moov_range.clone())
             }
-            DataReference::External(_) if lists_sample_sizes(trak) => {
+            DataReference::External(_) if has_per_sample_sizes(trak) => {
                 MediaFile::from_external_file(location.clone(), u64::MAX)
             }
             DataReference::External(_) => return Ok(None),
@@ -181,7 +181,7 @@ impl EarlyParsedTracks {
 /// Returns whether the track lists a size for each sample. If so, the length of the `stsz` box
 /// limits the number of samples. If all samples share one size, only the length of the media file
 /// limits the number of samples.
-fn lists_sample_sizes(trak: &Mp4Box<'_>) -> bool {
+fn has_per_sample_sizes(trak: &Mp4Box<'_>) -> bool {
     let stbl = trak
         .require_child(b"mdia")
         .and_then(|mdia| mdia.require_child(b"minf"));

@@ -169,7 +169,7 @@ impl ExternalReferences {
     }
 
     /// Creates the error for an index MP4 that is used as a media file.
-    pub(super) fn external_media_error(&self) -> Error {
+    pub(super) fn index_as_media_error(&self) -> Error {
         let names = self.locations.iter().filter_map(|location| match location {
             DataReference::SameFile => None,
             DataReference::External(name) => Some(name.as_str()),

@@ -161,7 +161,7 @@ impl Indexer {
             return Err(Error::new(ErrorKind::Truncated, message).with_byte_offset(range.start));
         }
         if let Some(references) = &self.external_references {
-            return Err(references.external_media_error());
+            return Err(references.index_as_media_error());
         }
         let movie = self.movie.ok_or_else(|| {
             let fragments = self.last_moof_offset.is_some();
@@ -299,7 +299,7 @@ impl Indexer {
         }
         self.check_box_header(&header, left)?;
         match &header.name {
-            b"moov" | b"moof" | b"ftyp" => self.parse_whole_box(header, left),
+            b"moov" | b"moof" | b"ftyp" => self.parse_or_request_box(header, left),
             _ => {
                 let end = self.next_box_offset.saturating_add(header.box_size);
                 if end > self.file_len && self.movie.is_none() {
@@ -378,7 +378,7 @@ impl Indexer {
 
     /// Parses a `moov`, `moof` or `ftyp` box. If the box is not completely buffered, requests the
     /// missing bytes.
-    fn parse_whole_box(&mut self, header: BoxHeader, left: u64) -> Result<ParseStep> {
+    fn parse_or_request_box(&mut self, header: BoxHeader, left: u64) -> Result<ParseStep> {
         let name = format_fourcc(header.name);
         let limit = if header.name == *b"moof" {
             MOOF_BYTES_MAX

@@ -3,7 +3,7 @@
 
 use super::early_parsed_tracks::EarlyParsedTracks;
 use super::left_out::{describe_track, may_be_video};
-use super::track_draft::{FinishedTrack, SAMPLES_MAX, TrackDraft};
+use super::track_draft::{TrackOutcome, SAMPLES_MAX, TrackDraft};
 use super::trak::{MediaFile, TRACKS_MAX, TrakOutcome, read_trak};
 use super::{IndexNote, LeftOutTrack, Track};
 use crate::bmff::{Mp4Box, mvhd::Mvhd, trex::Trex};
@@ -208,9 +208,9 @@ impl MovieDraft {
             finished.left_out.extend(draft.describe_missing_end());
             let track = draft.finish(self.timescale, self.has_fragments, notes);
             match track.map_err(|error| error.with_track_id(id)) {
-                Ok(FinishedTrack::Served(track)) if is_text => finished.text_tracks.push(*track),
-                Ok(FinishedTrack::Served(track)) => finished.tracks.push(*track),
-                Ok(FinishedTrack::LeftOut(reason)) => {
+                Ok(TrackOutcome::Served(track)) if is_text => finished.text_tracks.push(*track),
+                Ok(TrackOutcome::Served(track)) => finished.tracks.push(*track),
+                Ok(TrackOutcome::LeftOut(reason)) => {
                     finished.left_out.push(LeftOutTrack::new(name, reason));
                 }
                 // Leaves out the text track, because the film plays without text.

@@ -56,7 +56,7 @@ impl PackedIntegers {
 
     /// Returns the packed size, in bytes, of `len` values that are not all equal; `largest` is the
     /// largest value.
-    pub(super) fn packed_bytes(largest: u32, len: u32) -> usize {
+    pub(super) fn compute_packed_size(largest: u32, len: u32) -> usize {
         len as usize * bytes_per_value(largest) + overread_padding_bytes(bytes_per_value(largest))
     }
 

@@ -60,7 +60,7 @@ pub(super) fn read_stbl(
             }
             let offset = offsets.get(chunk - 1).filter(|at| !metadata.contains(at));
             let Some(offset) = offset else {
-                return Err(misplaced_chunk_error(&offsets, chunk));
+                return Err(invalid_chunk_error(&offsets, chunk));
             };
             draft.push_chunk(next, count, offset)?;
             next += count;
@@ -74,7 +74,7 @@ pub(super) fn read_stbl(
 }
 
 /// Creates the error for a chunk that is missing or inside the metadata. `chunk` counts from 1.
-fn misplaced_chunk_error(offsets: &ChunkOffsets<'_>, chunk: u32) -> Error {
+fn invalid_chunk_error(offsets: &ChunkOffsets<'_>, chunk: u32) -> Error {
     let message = match offsets.get(chunk - 1) {
         None => format!("samples use chunk {chunk}, but there are {}", offsets.len()),
         Some(offset) => format!("chunk {chunk} is at byte {offset}, within the moov box"),

@@ -70,7 +70,7 @@ pub(super) struct TrackDraft {
 }
 
 /// A track after all its samples were collected.
-pub(super) enum FinishedTrack {
+pub(super) enum TrackOutcome {
     /// The track can be packaged.
     Served(Box<Track>),
     /// The track is left out for this reason.
@@ -229,7 +229,7 @@ impl TrackDraft {
     ///
     /// # Errors
     /// `Malformed` if the subsamples of a sample are missing.
-    pub fn read_subsamples(&mut self, stbl: &Mp4Box<'_>) -> Result<()> {
+    pub fn read_stored_subsamples(&mut self, stbl: &Mp4Box<'_>) -> Result<()> {
         let found = StoredSubsamples::from_stbl(stbl, self.samples.len());
         self.subsamples = found.map_err(|error| error.with_enclosing_box(*b"uuid"))?;
         Ok(())
@@ -406,10 +406,10 @@ impl TrackDraft {
         movie_timescale: u32,
         fragmented: bool,
         notes: &mut Vec<IndexNote>,
-    ) -> Result<FinishedTrack> {
+    ) -> Result<TrackOutcome> {
         self.append_notes(notes);
         let Some(used) = self.used_entry.filter(|_| !self.samples.is_empty()) else {
-            return Ok(FinishedTrack::LeftOut("it has no samples"));
+            return Ok(TrackOutcome::LeftOut("it has no samples"));
         };
         let entry = self.entries.into_iter().nth(used);
         let entry = entry.ok_or_else(|| Error::malformed("there is no sample entry"))?;
@@ -438,7 +438,7 @@ impl TrackDraft {
         );
         let Some(trimmed) = media else {
             let reason = "the edit list shows none of its samples";
-            return Ok(FinishedTrack::LeftOut(reason));
+            return Ok(TrackOutcome::LeftOut(reason));
         };
         notes.extend(describe_hidden_pictures(
             self.id,
@@ -462,7 +462,7 @@ impl TrackDraft {
                 message: message.to_owned(),
             });
         }
-        Ok(FinishedTrack::Served(Box::new(Track {
+        Ok(TrackOutcome::Served(Box::new(Track {
             id: self.id,
             timescale: self.timescale,
             language: self.language,

@@ -153,7 +153,7 @@ fn read_supported_trak(
     // Only index MP4s contain subsamples that this crate stored. The media of an index MP4 is in
     // another file.
     if source.location != DataReference::SameFile {
-        read = read.and_then(|()| draft.read_subsamples(&stbl));
+        read = read.and_then(|()| draft.read_stored_subsamples(&stbl));
     }
     read.map_err(|error| within(error.with_enclosing_box(*b"stbl")))?;
     Ok(TrakOutcome::Draft(Box::new(draft)))

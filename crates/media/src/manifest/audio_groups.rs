@@ -108,7 +108,7 @@ impl<'a> AudioFamily<'a> {
             let steps = programme
                 .renditions
                 .iter()
-                .all(|other| is_other_bitrate_step(other, rendition));
+                .all(|other| differ_by_bitrate_step(other, rendition));
             known_track.language == track.language
                 && known_track.name == track.name
                 && known_track.roles == track.roles
@@ -168,7 +168,7 @@ fn is_default_audio_language(choice: &str, language: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
-fn is_other_bitrate_step(a: &Rendition, b: &Rendition) -> bool {
+fn differ_by_bitrate_step(a: &Rendition, b: &Rendition) -> bool {
     let (a, b) = (a.bandwidth.average, b.bandwidth.average);
     a.abs_diff(b) * 100 > a.max(b) * LADDER_STEP_PERCENT
 }

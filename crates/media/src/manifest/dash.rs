@@ -52,7 +52,7 @@ pub fn write_mpd(presentation: &Presentation, template: TemplateAddressing) -> S
     let _ = writeln!(
         out,
         "  <BaseURL>{}/</BaseURL>",
-        presentation.segment_set_name()
+        presentation.segment_folder_name()
     );
     out.push_str("  <Period id=\"1\" start=\"PT0S\">\n");
     for (id, set) in sets.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Converts the language tags of files (ISO 639-2 or BCP 47) to the shortest codes for manifests
 //! (RFC 5646, 4.5). Also finds the English names of languages.
 
-use super::languages::LANGUAGES;
+use super::language_table::LANGUAGES;
 
 /// Returns the shortest tag of a language. Returns `None` if the language is unspecified or not
 /// well-formed.

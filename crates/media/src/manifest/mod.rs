@@ -11,7 +11,7 @@ mod audio_groups;
 mod audio_purpose;
 pub(crate) mod escaping;
 pub(crate) mod language_tag;
-mod languages;
+mod language_table;
 #[cfg(test)]
 mod tests;
 mod track_facts;

@@ -42,7 +42,7 @@ fn rendition_playlist_url(
     rendition: &Rendition,
     name: &'static str,
 ) -> impl Display {
-    let set = title.segment_set_name();
+    let set = title.segment_folder_name();
     DisplayFn(move |f| write!(f, "{set}/{}/{name}.m3u8", rendition.name))
 }
 

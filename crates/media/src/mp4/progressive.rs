@@ -32,7 +32,7 @@ pub struct ProgressiveMp4 {
 }
 
 /// A chunk with its position in the output order.
-struct PlacedChunk {
+struct OrderedChunk {
     /// Index of the track, and index of the chunk within the track.
     track_and_chunk: (usize, usize),
     file_index: usize,
@@ -99,14 +99,14 @@ fn order_chunks(
     tracks: &[(usize, &Track)],
     chunks: &[Vec<FileChunk>],
     by_time: bool,
-) -> Vec<PlacedChunk> {
-    let mut order: Vec<PlacedChunk> = Vec::with_capacity(chunks.iter().map(Vec::len).sum());
+) -> Vec<OrderedChunk> {
+    let mut order: Vec<OrderedChunk> = Vec::with_capacity(chunks.iter().map(Vec::len).sum());
     for (track, ((file, of), chunks)) in tracks.iter().zip(chunks).enumerate() {
         order.extend(chunks.iter().enumerate().map(|(n, chunk)| {
             let shown = i64::try_from(chunk.dts)
                 .unwrap_or(i64::MAX)
                 .saturating_add(of.presentation_offset);
-            PlacedChunk {
+            OrderedChunk {
                 track_and_chunk: (track, n),
                 file_index: *file,
                 sort_time: if by_time {
@@ -123,7 +123,7 @@ fn order_chunks(
 }
 
 /// Assigns consecutive offsets to all chunks. The first offset is `at`, the length of the head.
-fn place_chunks(order: &[PlacedChunk], chunks: &mut [Vec<FileChunk>], mut at: u64) {
+fn place_chunks(order: &[OrderedChunk], chunks: &mut [Vec<FileChunk>], mut at: u64) {
     for piece in order {
         let (track, n) = piece.track_and_chunk;
         if let Some(chunk) = chunks.get_mut(track).and_then(|chunks| chunks.get_mut(n)) {
@@ -133,7 +133,7 @@ fn place_chunks(order: &[PlacedChunk], chunks: &mut [Vec<FileChunk>], mut at: u6
     }
 }
 
-fn merge_ranges(order: &[PlacedChunk]) -> Vec<(usize, Range<u64>)> {
+fn merge_ranges(order: &[OrderedChunk]) -> Vec<(usize, Range<u64>)> {
     let mut ranges: Vec<(usize, Range<u64>)> = Vec::new();
     for piece in order.iter().filter(|piece| piece.chunk.byte_count > 0) {
         let begin = piece.chunk.offset;

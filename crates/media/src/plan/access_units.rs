@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// One access unit of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AccessUnit {
+pub struct PlannedAccessUnit {
     /// Presentation time on the served timeline, in 1/90000 s.
     pub pts: i64,
     /// Decode time in 1/90000 s; never after `pts` and never negative.
@@ -27,13 +27,13 @@ pub struct SegmentAccessUnits {
     /// merged.
     pub source_ranges: Vec<Range<u64>>,
     /// Units in decode order. The sum of the units' sizes is the total length of the ranges.
-    pub units: Vec<AccessUnit>,
+    pub units: Vec<PlannedAccessUnit>,
 }
 
 impl Presentation {
     /// Returns the access units of segment `n`, counted from 0. Past the last segment, there are no
     /// units.
-    pub fn segment_access_units(&self, rendition: &Rendition, n: usize) -> SegmentAccessUnits {
+    pub fn plan_access_units(&self, rendition: &Rendition, n: usize) -> SegmentAccessUnits {
         SegmentAccessUnits {
             file_index: rendition.file_index,
             source_ranges: self.segment_ranges(rendition, n),
@@ -56,7 +56,7 @@ impl Presentation {
         &'a self,
         rendition: &'a Rendition,
         n: usize,
-    ) -> impl ExactSizeIterator<Item = AccessUnit> + 'a {
+    ) -> impl ExactSizeIterator<Item = PlannedAccessUnit> + 'a {
         let track = self.track(rendition);
         let all_sync = track.codec.audio().is_some();
         let clock = |ticks: i64| Time::new(ticks, track.timescale).round_to(90_000);
@@ -64,7 +64,7 @@ impl Presentation {
         samples.map(move |sample| {
             let decoded =
                 rendition.start_ticks + sample.dts as i64 - i64::from(rendition.decode_delay);
-            AccessUnit {
+            PlannedAccessUnit {
                 pts: clock(
                     decoded + rendition.served_composition_offset(sample.composition_offset),
                 ),

@@ -8,7 +8,7 @@ mod protected;
 #[cfg(test)]
 mod tests;
 
-pub use access_units::{AccessUnit, SegmentAccessUnits};
+pub use access_units::{PlannedAccessUnit, SegmentAccessUnits};
 pub use protected::{KnownSubsamples, SegmentOrKeyFrame};
 
 use crate::index::Track;
@@ -49,7 +49,7 @@ impl Presentation {
 
     fn segment_fragment<'a>(&'a self, rendition: &'a Rendition, n: usize) -> FragmentWriter<'a> {
         let shape = self.fragment_shape(rendition, self.segment_samples(rendition, n));
-        self.build_fragment(rendition, shape, n as u32)
+        self.build_fragment_writer(rendition, shape, n as u32)
     }
 
     /// Returns the length of segment `n` in bytes, without planning the segment. If this server
@@ -73,7 +73,7 @@ impl Presentation {
         let from = self.presentation_time(rendition, key);
         let ticks = self.presentation_time(rendition, next).saturating_sub(from);
         let shape = self.key_frame_shape(rendition, key, u32::try_from(ticks).unwrap_or(u32::MAX));
-        self.build_fragment(rendition, shape, key)
+        self.build_fragment_writer(rendition, shape, key)
     }
 
     /// Returns the length in bytes of the fragment that [`Presentation::plan_key_frame`] plans.
@@ -114,7 +114,7 @@ impl Presentation {
     }
 
     /// Builds a fragment of a rendition, with the sequence number `n + 1`.
-    fn build_fragment<'a>(
+    fn build_fragment_writer<'a>(
         &self,
         rendition: &Rendition,
         shape: FragmentShape<'a>,

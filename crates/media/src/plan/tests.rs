@@ -198,7 +198,7 @@ proptest! {
         let Ok(title) = Presentation::new(files, &PackagingRules { segment_duration_ms: segment_ms }) else { return Ok(()) };
         for rendition in &title.renditions {
             for n in 0..rendition.segment_count() {
-                let units = title.segment_access_units(rendition, n);
+                let units = title.plan_access_units(rendition, n);
                 let plan = title.plan_segment(rendition, n);
                 prop_assert_eq!(&units.source_ranges, &plan.source_ranges);
                 let sizes: u64 = units.units.iter().map(|unit| u64::from(unit.size)).sum();

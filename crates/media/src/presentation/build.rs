@@ -9,7 +9,7 @@ use super::timeline_shift::TimelineShift;
 use super::{Bandwidth, ManifestOptions, PackagingRules, Presentation, Rendition, rendition_names};
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::Index;
-use crate::protection::{TitleProtection, TrackSignaling};
+use crate::protection::{TitleSignaling, TrackSignaling};
 use crate::text::TextBandwidths;
 use crate::time::Time;
 use std::sync::Arc;
@@ -434,7 +434,7 @@ fn hash_version(files: &[Arc<Index>], rules: &PackagingRules) -> u64 {
 impl Presentation {
     /// Adds Common Encryption, and measures the renditions again, because encryption makes segments
     /// longer.
-    pub fn protect(&mut self, protection: TitleProtection) {
+    pub fn protect(&mut self, protection: TitleSignaling) {
         self.protection = Some(Arc::new(protection));
         self.measure_renditions();
     }
@@ -447,14 +447,14 @@ impl Presentation {
 
     /// Returns the signaling of tracks that are encrypted in the source; `None` if there are no
     /// such tracks. The DRM systems are taken from the film's `pssh` boxes.
-    pub fn source_protection(&self) -> Option<TitleProtection> {
+    pub fn source_protection(&self) -> Option<TitleSignaling> {
         let tracks = self.renditions.iter().map(|rendition| {
             let source = self.track(rendition).protection.as_ref()?;
             Some(TrackSignaling::from_source(source, &source.systems()))
         });
         let tracks: Vec<_> = tracks.collect();
         let is_any = tracks.iter().any(Option::is_some);
-        is_any.then_some(TitleProtection { tracks })
+        is_any.then_some(TitleSignaling { tracks })
     }
 
     /// Sets the target duration and the bandwidths.

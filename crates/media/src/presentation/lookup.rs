@@ -84,13 +84,13 @@ impl Presentation {
 
     /// Returns the segment that starts exactly at `time`, in ticks.
     pub fn find_segment(&self, rendition: &Rendition, time: u64) -> Option<usize> {
-        let n = self.segment_containing(rendition, time)?;
+        let n = self.find_segment_at_time(rendition, time)?;
         (self.segment_start(rendition, n) == time).then_some(n)
     }
 
     /// Returns the sample number of the trick-play key frame at exactly `time`, in ticks.
     pub fn find_key_frame_by_time(&self, rendition: &Rendition, time: u64) -> Option<u32> {
-        let n = self.segment_containing(rendition, time)?;
+        let n = self.find_segment_at_time(rendition, time)?;
         let mut keys = self.trick_play_key_frames_of_segment(rendition, n);
         keys.find(|key| self.presentation_time(rendition, *key) == time)
     }
@@ -144,7 +144,7 @@ impl Presentation {
     }
 
     /// Returns the segment that contains `time`.
-    fn segment_containing(&self, rendition: &Rendition, time: u64) -> Option<usize> {
+    fn find_segment_at_time(&self, rendition: &Rendition, time: u64) -> Option<usize> {
         let starts = &rendition.segment_starts[..rendition.segment_count()];
         starts
             .partition_point(|start| *start <= time)

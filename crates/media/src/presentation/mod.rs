@@ -24,7 +24,7 @@ pub(crate) use frame_rate::reduce_fraction;
 pub use manifest_rules::{CmafHlsTextForm, DashTextForm, ManifestOptions};
 
 use crate::index::{Index, LeftOutTrack, Track};
-use crate::protection::{TitleProtection, TrackSignaling};
+use crate::protection::{TitleSignaling, TrackSignaling};
 use crate::text::{TextBandwidths, TextSet};
 use crate::time::Time;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ pub struct Presentation {
     pub text: Arc<TextSet>,
     pub(crate) text_bandwidths: TextBandwidths,
     /// Common Encryption of the renditions, if any.
-    pub protection: Option<Arc<TitleProtection>>,
+    pub protection: Option<Arc<TitleSignaling>>,
 }
 
 /// One track as it is served.
@@ -149,7 +149,7 @@ impl Presentation {
     }
 
     /// Returns the name of this segment set in URLs, such as `6000-0123456789abcdef`.
-    pub fn segment_set_name(&self) -> String {
+    pub fn segment_folder_name(&self) -> String {
         format!("{}-{:016x}", self.segment_duration_ms, self.version_hash)
     }
 

@@ -46,7 +46,7 @@ pub(super) fn build_grids(keys: &[KeyFrameTimes], target_ns: i64) -> Vec<Segment
     let all: Vec<usize> = (0..keys.len()).collect();
     // The grids of single renditions are built lazily, because most titles do not need them.
     let longest = LazyCell::new(|| -> Vec<i64> {
-        let grids = all.iter().map(|n| build_grid(keys, &[*n], target_ns));
+        let grids = all.iter().map(|n| cut_at_common_keys(keys, &[*n], target_ns));
         grids.map(|grid| grid.longest_segment).collect()
     });
     let alone = |n: usize| longest[n];
@@ -61,7 +61,7 @@ pub(super) fn build_grids(keys: &[KeyFrameTimes], target_ns: i64) -> Vec<Segment
         });
         match join {
             Some((grid, group)) => *group = grid,
-            None => groups.push(build_grid(keys, &[n], target_ns)),
+            None => groups.push(cut_at_common_keys(keys, &[n], target_ns)),
         }
     }
     groups
@@ -82,7 +82,7 @@ fn build_common_grid(
     if !members.iter().all(together) {
         return None;
     }
-    let grid = build_grid(keys, members, target_ns);
+    let grid = cut_at_common_keys(keys, members, target_ns);
     let within = |longest: i64| grid.longest_segment <= longest.saturating_mul(2);
     (within(target_ns) || members.iter().any(|n| within(alone(*n)))).then_some(grid)
 }
@@ -90,7 +90,7 @@ fn build_common_grid(
 /// Cuts `members` at common key frames. Each cut is at the common key frame whose distance from the
 /// previous cut is closest to the target length. If two key frames are equally close, the earlier
 /// one is used.
-fn build_grid(keys: &[KeyFrameTimes], members: &[usize], target_ns: i64) -> SegmentGrid {
+fn cut_at_common_keys(keys: &[KeyFrameTimes], members: &[usize], target_ns: i64) -> SegmentGrid {
     let tail = target_ns / TAIL_DIVISOR;
     let mut cuts: Vec<Vec<usize>> = members.iter().map(|_| vec![0]).collect();
     let mut times = Vec::new();

@@ -240,7 +240,7 @@ fn the_segment_set_name_depends_on_content_and_rules() {
             },
         )
         .expect("a legal title")
-        .segment_set_name()
+        .segment_folder_name()
     };
     assert_eq!(name(film(9_000), 6000), name(film(9_000), 6000));
     assert_ne!(name(film(9_000), 6000), name(film(9_001), 6000));

@@ -1,7 +1,7 @@
 //! Common Encryption of CMAF tracks (ISO/IEC 23001-7). The caller provides the keys and the
 //! ciphers.
 //!
-//! 1. [`TrackProtection`] is the public part of a track's protection: scheme, key id and IV. These
+//! 1. [`ProtectionParameters`] is the public part of a track's protection: scheme, key id and IV. These
 //!    values are written to the init segment.
 //! 2. [`SubsampleParser`] finds the bytes of each sample that stay unencrypted. The result is a
 //!    [`SubsampleMap`], which decides the length of a segment's head.
@@ -42,9 +42,9 @@ pub(crate) use sample_auxiliary::SampleAuxiliary;
 pub use sample_decryptor::SampleDecipher;
 pub use sample_encryption::{Aes128Cipher, BlockCipher, encrypt_samples};
 pub(crate) use sample_entry::write_protected_entry;
-pub use scheme::{KeyId, ProtectionScheme, TrackProtection, format_key_id, parse_key_id};
+pub use scheme::{KeyId, ProtectionScheme, ProtectionParameters, format_key_id, parse_key_id};
 pub(crate) use senc_table::SencTable;
-pub use signaling::{HdcpLevel, PsshPlaces, TitleProtection, TrackSignaling};
+pub use signaling::{HdcpLevel, PsshPlaces, TitleSignaling, TrackSignaling};
 pub use source_protection::{ProtectedEntry, SourceProtection};
 pub use subsample_map::{Subsample, SubsampleMap};
 pub use systems::{ContentSystem, SystemSignaling, to_guid, write_system_pssh};

@@ -8,7 +8,7 @@
 use super::scheme::is_protectable;
 use super::senc_table::SencTable;
 use super::subsample_map::{Subsample, SubsampleCollector};
-use super::{ProtectionScheme, SubsampleMap, SubsampleParser, TrackProtection};
+use super::{ProtectionScheme, SubsampleMap, SubsampleParser, ProtectionParameters};
 use crate::bmff::Mp4Box;
 use crate::bytes::{ByteReader, write_box};
 use crate::codec::Codec;
@@ -151,7 +151,7 @@ impl PrecomputedSubsamplesBuilder {
         if !is_protectable(codec) {
             return Ok(None);
         }
-        let parser = SubsampleParser::new(codec, &TrackProtection::PLACEHOLDER)?;
+        let parser = SubsampleParser::new(codec, &ProtectionParameters::PLACEHOLDER)?;
         Ok(parser.map(|parser| PrecomputedSubsamplesBuilder {
             initial: parser.clone(),
             parser,

@@ -133,7 +133,7 @@ impl<C: SampleDecipher> SampleDecryptor<'_, C> {
     /// Decrypts a `cbcs` sample. The cipher starts again with the IV at each encrypted range (9.6,
     /// 10.4).
     fn decrypt_cbcs_sample(&mut self, sample: &mut [u8], iv: [u8; BLOCK_BYTES]) -> Result<()> {
-        let (crypt, stripe) = self.entry.pattern_bytes();
+        let (crypt, stripe) = self.entry.crypt_and_stripe_len();
         for run in &self.runs {
             let bytes = sample
                 .get_mut(run.clone())

@@ -2,7 +2,7 @@
 
 use super::cbc_chains::encrypt_chains;
 use super::subsample_map::BLOCK_BYTES;
-use super::{ProtectionScheme, Subsample, SubsampleMap, TrackProtection};
+use super::{ProtectionScheme, Subsample, SubsampleMap, ProtectionParameters};
 use crate::codec::Codec;
 use crate::error::{Error, Result};
 use std::ops::Range;
@@ -44,7 +44,7 @@ pub fn encrypt_samples(
     payload: &mut [u8],
     (first, sizes): (u32, impl Iterator<Item = u32>),
     map: Option<&SubsampleMap>,
-    (codec, protection): (&Codec, &TrackProtection),
+    (codec, protection): (&Codec, &ProtectionParameters),
     cipher: &impl Aes128Cipher,
 ) -> Result<()> {
     let runs = locate_protected_runs(payload.len(), sizes, map)?;
@@ -107,7 +107,7 @@ fn locate_protected_runs(
 fn encrypt_samples_ctr(
     payload: &mut [u8],
     runs: &[ProtectedRun],
-    (first, protection): (u32, &TrackProtection),
+    (first, protection): (u32, &ProtectionParameters),
     cipher: &impl Aes128Cipher,
 ) -> Result<()> {
     for runs in runs.chunk_by(|one, next| one.sample == next.sample) {

@@ -1,6 +1,6 @@
 //! Protected sample entries (ISO/IEC 14496-12, 8.12; ISO/IEC 23001-7, 8.2).
 
-use super::{ProtectionScheme, TrackProtection};
+use super::{ProtectionScheme, ProtectionParameters};
 use crate::bytes::{write_box, write_full_box};
 use crate::codec::Codec;
 
@@ -15,7 +15,7 @@ const VIDEO_PATTERN: u8 = 0x19;
 pub(crate) fn write_protected_entry(
     out: &mut Vec<u8>,
     codec: &Codec,
-    protection: &TrackProtection,
+    protection: &ProtectionParameters,
 ) {
     let start = out.len();
     codec.write_sample_entry(out);
@@ -30,7 +30,7 @@ pub(crate) fn write_protected_entry(
     }
 }
 
-fn write_sinf(out: &mut Vec<u8>, original: [u8; 4], is_video: bool, protection: &TrackProtection) {
+fn write_sinf(out: &mut Vec<u8>, original: [u8; 4], is_video: bool, protection: &ProtectionParameters) {
     write_box(out, b"sinf", |out| {
         write_box(out, b"frma", |out| out.extend_from_slice(&original));
         write_full_box(out, b"schm", 0, 0, |out| {
@@ -41,7 +41,7 @@ fn write_sinf(out: &mut Vec<u8>, original: [u8; 4], is_video: bool, protection: 
     });
 }
 
-fn write_tenc(out: &mut Vec<u8>, is_video: bool, protection: &TrackProtection) {
+fn write_tenc(out: &mut Vec<u8>, is_video: bool, protection: &ProtectionParameters) {
     let is_pattern = protection.scheme == ProtectionScheme::Cbcs;
     write_full_box(out, b"tenc", is_pattern.into(), 0, |out| {
         let pattern = if is_pattern && is_video {

@@ -35,7 +35,7 @@ impl ProtectionScheme {
 
 /// The public part of a track's protection. It contains no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TrackProtection {
+pub struct ProtectionParameters {
     /// The scheme.
     pub scheme: ProtectionScheme,
     /// The key id of every sample.
@@ -45,9 +45,9 @@ pub struct TrackProtection {
     pub iv: [u8; 16],
 }
 
-impl TrackProtection {
+impl ProtectionParameters {
     /// A `cbcs` protection with zeros as key id and IV, which is enough to find subsamples.
-    pub(super) const PLACEHOLDER: TrackProtection = TrackProtection {
+    pub(super) const PLACEHOLDER: ProtectionParameters = ProtectionParameters {
         scheme: ProtectionScheme::Cbcs,
         key_id: [0; 16],
         iv: [0; 16],

@@ -2,12 +2,12 @@
 
 use super::base64_text::encode_base64;
 use super::systems::{ContentSystem, SystemSignaling, escape_xml};
-use super::{SourceProtection, TrackProtection, format_key_id};
+use super::{SourceProtection, ProtectionParameters, format_key_id};
 use std::fmt::Write;
 
 /// The protection of a title's renditions, without keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TitleProtection {
+pub struct TitleSignaling {
     /// One entry per rendition, in the order of the renditions. `None` for an unencrypted
     /// rendition.
     pub tracks: Vec<Option<TrackSignaling>>,
@@ -17,7 +17,7 @@ pub struct TitleProtection {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrackSignaling {
     /// Scheme, key id and IV.
-    pub protection: TrackProtection,
+    pub protection: ProtectionParameters,
     /// The signaled systems.
     pub systems: Vec<SystemSignaling>,
     /// Whether the rendition is encrypted in the source and served with this encryption.
@@ -94,7 +94,7 @@ impl TrackSignaling {
 
     /// Creates the signaling of a track that this server encrypts.
     pub fn new(
-        protection: TrackProtection,
+        protection: ProtectionParameters,
         systems: &[SystemSignaling],
         places: PsshPlaces,
     ) -> TrackSignaling {
@@ -169,7 +169,7 @@ fn trim_key_lines(lines: &str) -> String {
 /// the system is unknown, or if the license URL that the system requires is missing.
 fn key_attributes(
     system: &SystemSignaling,
-    protection: &TrackProtection,
+    protection: &ProtectionParameters,
     pssh: Option<&[u8]>,
 ) -> Option<String> {
     let uri = match system.system {
@@ -200,7 +200,7 @@ fn key_attributes(
 fn write_media_keys(
     out: &mut String,
     system: &SystemSignaling,
-    protection: &TrackProtection,
+    protection: &ProtectionParameters,
     pssh: Option<&[u8]>,
 ) {
     if let Some(attributes) = key_attributes(system, protection, pssh) {
@@ -210,7 +210,7 @@ fn write_media_keys(
 
 fn session_keys(
     system: &SystemSignaling,
-    protection: &TrackProtection,
+    protection: &ProtectionParameters,
     pssh: Option<&[u8]>,
 ) -> Vec<String> {
     if let Some(lines) = &system.hls_multivariant {
@@ -226,7 +226,7 @@ fn session_keys(
 
 /// Returns the `ContentProtection` element that declares the scheme and the default key id (ISO/IEC
 /// 23009-1, 5.8.5.2).
-fn mp4_protection_element(protection: &TrackProtection) -> String {
+fn mp4_protection_element(protection: &ProtectionParameters) -> String {
     format!(
         "<ContentProtection schemeIdUri=\"urn:mpeg:dash:mp4protection:2011\" value=\"{}\" cenc:default_KID=\"{}\"/>",
         protection.scheme.name(),
@@ -238,7 +238,7 @@ fn mp4_protection_element(protection: &TrackProtection) -> String {
 /// [`ContentSystem::Other`] without an explicit `pssh` and without explicit content.
 fn content_protection(
     system: &SystemSignaling,
-    protection: &TrackProtection,
+    protection: &ProtectionParameters,
     pssh: Option<&[u8]>,
 ) -> Option<String> {
     let value = match system.system {

@@ -4,7 +4,7 @@
 use super::senc_table::SencTable;
 use super::subsample_map::BLOCK_BYTES;
 use super::{
-    ContentSystem, KeyId, ProtectionScheme, SystemSignaling, TrackProtection, format_key_id,
+    ContentSystem, KeyId, ProtectionScheme, SystemSignaling, ProtectionParameters, format_key_id,
 };
 use crate::bytes::ByteReader;
 use crate::codec::Codec;
@@ -36,7 +36,7 @@ pub struct SourceProtection {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProtectedEntry {
     /// Scheme, key id and constant IV, for manifests.
-    pub protection: TrackProtection,
+    pub protection: ProtectionParameters,
     /// Length of each sample's IV, in bytes. 0 if the IV is constant.
     pub(crate) iv_bytes: usize,
     /// Numbers of encrypted and of unencrypted cipher blocks in the pattern. Both are 0 without a
@@ -84,7 +84,7 @@ impl ProtectedEntry {
 
     /// Returns the number of encrypted bytes in one repetition of the pattern, and the total length
     /// of the repetition in bytes. Both are `None` if the pattern skips no blocks.
-    pub(super) fn pattern_bytes(&self) -> (Option<usize>, Option<usize>) {
+    pub(super) fn crypt_and_stripe_len(&self) -> (Option<usize>, Option<usize>) {
         let bytes = |blocks: u8| usize::from(blocks) * BLOCK_BYTES;
         match self.pattern {
             (_, 0) => (None, None),
@@ -181,7 +181,7 @@ pub(crate) fn unsupported_encryption_error(form: &str) -> Error {
 
 /// Reads `tenc` (ISO/IEC 23001-7, 8.2). Returns the protection and the length of each sample's IV
 /// in bytes.
-fn read_tenc(tenc: &[u8], scheme: ProtectionScheme) -> Result<(TrackProtection, usize)> {
+fn read_tenc(tenc: &[u8], scheme: ProtectionScheme) -> Result<(ProtectionParameters, usize)> {
     let mut reader = ByteReader::new(tenc);
     reader.skip(6); // version, flags, reserved, pattern
     let (is_protected, iv_bytes) = (reader.u8(), usize::from(reader.u8()));
@@ -204,7 +204,7 @@ fn read_tenc(tenc: &[u8], scheme: ProtectionScheme) -> Result<(TrackProtection, 
     if let Some(start) = iv.get_mut(..constant_iv.len()) {
         start.copy_from_slice(constant_iv);
     }
-    let protection = TrackProtection { scheme, key_id, iv };
+    let protection = ProtectionParameters { scheme, key_id, iv };
     Ok((protection, iv_bytes))
 }
 

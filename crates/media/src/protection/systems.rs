@@ -1,7 +1,7 @@
 //! Content protection systems: their ids, `pssh` boxes (ISO/IEC 23001-7, 8.1) and headers.
 
 use super::base64_text::encode_base64;
-use super::{KeyId, ProtectionScheme, TrackProtection, format_key_id, parse_key_id};
+use super::{KeyId, ProtectionScheme, ProtectionParameters, format_key_id, parse_key_id};
 use crate::bytes::write_full_box;
 
 /// A content protection (DRM) system, which provides keys to players.
@@ -124,7 +124,7 @@ impl SystemSignaling {
     }
 
     /// Returns the `pssh` box, if the system has one.
-    pub(super) fn pssh_box(&self, protection: &TrackProtection) -> Option<Vec<u8>> {
+    pub(super) fn pssh_box(&self, protection: &ProtectionParameters) -> Option<Vec<u8>> {
         let generated = || {
             let data = match self.system {
                 ContentSystem::Widevine => widevine_data(protection),
@@ -140,8 +140,8 @@ impl SystemSignaling {
     /// Returns the PlayReady Object (PlayReady Header Object specification). If an explicit `pssh`
     /// box exists, the object is the data of this box. Otherwise, the object is generated with one
     /// record, which contains the header in UTF-16LE.
-    pub(super) fn playready_object(&self, protection: &TrackProtection) -> Vec<u8> {
-        if let Some(data) = self.pssh.as_deref().and_then(pssh_data) {
+    pub(super) fn playready_object(&self, protection: &ProtectionParameters) -> Vec<u8> {
+        if let Some(data) = self.pssh.as_deref().and_then(extract_pssh_data) {
             return data.to_vec();
         }
         let header = self.playready_header(protection);
@@ -158,7 +158,7 @@ impl SystemSignaling {
 
     /// Returns the PlayReady header. AES-CTR uses version 4.0, which older devices can read, too.
     /// AES-CBC uses version 4.3.
-    fn playready_header(&self, protection: &TrackProtection) -> String {
+    fn playready_header(&self, protection: &ProtectionParameters) -> String {
         let key_id = encode_base64(&to_guid(&protection.key_id));
         let url = self.license_url.as_deref();
         let url = url.map(|url| format!("<LA_URL>{}</LA_URL>", escape_xml(url)));
@@ -184,7 +184,7 @@ impl SystemSignaling {
 }
 
 /// Returns the data of a `pssh` box. `None` if the box is truncated.
-fn pssh_data(pssh: &[u8]) -> Option<&[u8]> {
+fn extract_pssh_data(pssh: &[u8]) -> Option<&[u8]> {
     let key_ids_bytes = match pssh.get(8)? {
         0 => 0,
         _ => {
@@ -214,7 +214,7 @@ pub(super) fn common_pssh(key_id: &KeyId) -> Vec<u8> {
 
 /// Returns the data of Widevine's `pssh` box, a protobuf message. Field 2 is the key id, and field
 /// 9 is the scheme.
-fn widevine_data(protection: &TrackProtection) -> Vec<u8> {
+fn widevine_data(protection: &ProtectionParameters) -> Vec<u8> {
     let mut out = vec![0x12, 0x10];
     out.extend_from_slice(&protection.key_id);
     out.push(0x48);

@@ -11,8 +11,8 @@ const KEY_ID: KeyId = [
     0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff,
 ];
 
-fn protection(scheme: ProtectionScheme) -> TrackProtection {
-    TrackProtection {
+fn protection(scheme: ProtectionScheme) -> ProtectionParameters {
+    ProtectionParameters {
         scheme,
         key_id: KEY_ID,
         iv: [0x5a; 16],

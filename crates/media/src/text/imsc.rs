@@ -7,7 +7,7 @@
 use super::cmaf::{write_text_fragment, write_text_init};
 use super::imsc_inline::write_inline_content;
 use super::imsc_region::describe_region;
-use super::timestamp::CueTimestamp;
+use super::timestamp::CueTimestampDisplay;
 use super::{CueList, TextSegmentTimes};
 use crate::bytes::write_box;
 use crate::codec::TextFormat;
@@ -74,7 +74,7 @@ fn write_imsc_document(
             let _ = write!(layout, "<region xml:id=\"r{next}\" {region}/>");
             next
         });
-        let (start, end) = (CueTimestamp(start), CueTimestamp(end));
+        let (start, end) = (CueTimestampDisplay(start), CueTimestampDisplay(end));
         let _ = write!(
             body,
             "<p region=\"r{region}\" begin=\"{start}\" end=\"{end}\">"

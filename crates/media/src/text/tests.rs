@@ -158,7 +158,7 @@ fn samples_of_3gpp_text_are_converted() {
         "x"
     );
     let entry = |flags| [&[0; 16][..], &[flags, 0, 0, 0]].concat();
-    assert!(tx3g::is_forced(&entry(0xc0)) && !tx3g::is_forced(&entry(0x40)));
+    assert!(tx3g::is_forced_track(&entry(0xc0)) && !tx3g::is_forced_track(&entry(0x40)));
 }
 
 #[test]
@@ -337,7 +337,7 @@ fn text_changes_its_own_version_only() {
     let film = film();
     let text = TextSet::new(vec![TextRendition::default()]);
     let with_text = film.clone().with_text(Arc::new(text));
-    assert_eq!(film.segment_set_name(), with_text.segment_set_name());
+    assert_eq!(film.segment_folder_name(), with_text.segment_folder_name());
     assert_ne!(film.text_version(), with_text.text_version());
 }
 

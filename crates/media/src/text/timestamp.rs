@@ -36,9 +36,9 @@ fn parse_thousandths(fraction: &str) -> Option<i64> {
 }
 
 /// Displays milliseconds as `HH:MM:SS.mmm`. A negative time is displayed as zero.
-pub(super) struct CueTimestamp(pub(super) i64);
+pub(super) struct CueTimestampDisplay(pub(super) i64);
 
-impl Display for CueTimestamp {
+impl Display for CueTimestampDisplay {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         let ms = self.0.max(0);
         let (hours, minutes) = (ms / 3_600_000, ms / 60_000 % 60);

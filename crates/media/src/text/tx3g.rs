@@ -30,7 +30,7 @@ pub fn parse_tx3g_sample(sample: &[u8]) -> Option<Cue> {
 }
 
 /// Returns whether a sample entry declares that the text of the track is always shown (forced).
-pub(super) fn is_forced(sample_entry: &[u8]) -> bool {
+pub(super) fn is_forced_track(sample_entry: &[u8]) -> bool {
     let mut reader = ByteReader::new(sample_entry);
     reader.skip(16);
     reader.u32() & ALL_SAMPLES_FORCED != 0

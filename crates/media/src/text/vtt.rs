@@ -1,7 +1,7 @@
 //! WebVTT (W3C Candidate Recommendation): parsing, and writing as one file or as HLS segments.
 
 use super::cue::report_problem;
-use super::timestamp::{CueTimestamp, parse_timestamp};
+use super::timestamp::{CueTimestampDisplay, parse_timestamp};
 use super::{Cue, CueList, CueProblem};
 use crate::manifest::SegmentFormat;
 use crate::time::Time;
@@ -134,8 +134,8 @@ fn write_cue(out: &mut String, cue: &Cue) {
     let _ = write!(
         out,
         "{} {ARROW} {}",
-        CueTimestamp(cue.start_ms),
-        CueTimestamp(cue.end_ms)
+        CueTimestampDisplay(cue.start_ms),
+        CueTimestampDisplay(cue.end_ms)
     );
     if !cue.settings.is_empty() {
         let _ = write!(out, " {}", cue.settings);

@@ -5,7 +5,7 @@ use super::ts_muxer::TsMuxer;
 use super::ts_or_packed_audio::{offset_timestamp, slice_frames};
 use crate::codec::Codec;
 use crate::error::Result;
-use crate::plan::{AccessUnit, SegmentAccessUnits};
+use crate::plan::{PlannedAccessUnit, SegmentAccessUnits};
 use std::ops::Range;
 
 /// Muxes a segment in batches of whole access units.
@@ -56,7 +56,7 @@ impl<'a> BatchedMuxer<'a> {
     /// to two and a half times the size of the samples. With damaged sample tables, the maximum can
     /// be very large.
     pub fn segment_len_max(&self) -> usize {
-        let size = |unit: &AccessUnit| FrameInfo {
+        let size = |unit: &PlannedAccessUnit| FrameInfo {
             pts: offset_timestamp(unit.pts),
             dts: offset_timestamp(unit.dts),
             is_sync: unit.is_sync,
@@ -73,7 +73,7 @@ impl<'a> BatchedMuxer<'a> {
             return None;
         }
         let mut bytes = 0;
-        let fits = |unit: &&AccessUnit| {
+        let fits = |unit: &&PlannedAccessUnit| {
             let first = bytes == 0;
             bytes += u64::from(unit.size);
             first || bytes <= most
@@ -136,9 +136,9 @@ mod tests {
     use crate::ts::mux_ts_or_packed_audio;
     use proptest::prelude::*;
 
-    fn new_unit(n: usize, size: usize, sync: bool) -> AccessUnit {
+    fn new_unit(n: usize, size: usize, sync: bool) -> PlannedAccessUnit {
         let dts = n as i64 * 3600;
-        AccessUnit {
+        PlannedAccessUnit {
             pts: dts + 7200,
             dts,
             size: size as u32,
@@ -146,7 +146,7 @@ mod tests {
         }
     }
 
-    fn build_segment(ranges: Vec<Range<u64>>, units: Vec<AccessUnit>) -> SegmentAccessUnits {
+    fn build_segment(ranges: Vec<Range<u64>>, units: Vec<PlannedAccessUnit>) -> SegmentAccessUnits {
         SegmentAccessUnits {
             file_index: 0,
             source_ranges: ranges,
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn extreme_tables_only_give_long_estimates() {
         let codec = Codec::from_sample_entry(&decode_hex(AVC)).unwrap();
-        let huge = AccessUnit {
+        let huge = PlannedAccessUnit {
             pts: i64::MAX,
             dts: i64::MIN,
             size: u32::MAX,

@@ -3,7 +3,7 @@
 use super::{MuxFrame, TIMESTAMP_OFFSET_90KHZ, can_mux_ts, mux_video_segment, pack_audio_segment};
 use crate::codec::Codec;
 use crate::error::{Error, Result};
-use crate::plan::{AccessUnit, SegmentAccessUnits};
+use crate::plan::{PlannedAccessUnit, SegmentAccessUnits};
 
 /// Muxes a segment with [`mux_video_segment`] if the codec supports TS, otherwise with
 /// [`pack_audio_segment`].
@@ -34,10 +34,10 @@ pub fn mux_ts_or_packed_audio(
 /// # Errors
 /// `Truncated` if the parts are shorter than the units.
 pub(super) fn slice_frames<'a>(
-    units: &[AccessUnit],
+    units: &[PlannedAccessUnit],
     parts: &[&'a [u8]],
 ) -> Result<Vec<MuxFrame<'a>>> {
-    let frame = |(unit, data): (&AccessUnit, &'a [u8])| MuxFrame {
+    let frame = |(unit, data): (&PlannedAccessUnit, &'a [u8])| MuxFrame {
         pts: offset_timestamp(unit.pts),
         dts: offset_timestamp(unit.dts),
         is_sync: unit.is_sync,
@@ -51,7 +51,7 @@ pub(super) fn slice_frames<'a>(
 }
 
 /// Returns the bytes of each unit. Parts contain whole samples, so each unit is in a single part.
-fn slice_sample_bytes<'a>(units: &[AccessUnit], parts: &[&'a [u8]]) -> Result<Vec<&'a [u8]>> {
+fn slice_sample_bytes<'a>(units: &[PlannedAccessUnit], parts: &[&'a [u8]]) -> Result<Vec<&'a [u8]>> {
     let mut samples = Vec::with_capacity(units.len());
     let mut parts = parts.iter();
     let mut rest: &[u8] = &[];
@@ -86,7 +86,7 @@ mod tests {
     use crate::codec::tests::decode_hex;
 
     fn build_segment(sizes: &[u32]) -> SegmentAccessUnits {
-        let unit = |size: &u32| AccessUnit {
+        let unit = |size: &u32| PlannedAccessUnit {
             pts: -900,
             dts: -1800,
             size: *size,

@@ -22,9 +22,9 @@ const GRACE: Duration = Duration::from_secs(10);
 /// The error that the client caused in a request body, if there is one. The error is available
 /// after the body has been read.
 #[derive(Debug, Clone, Default)]
-pub struct RequestBodyFault(Arc<OnceLock<Error>>);
+pub struct BodyFaultSlot(Arc<OnceLock<Error>>);
 
-impl RequestBodyFault {
+impl BodyFaultSlot {
     /// Returns the error that the client caused, if there is one.
     pub fn client_error(&self) -> Option<Error> {
         self.0.get().cloned()
@@ -34,7 +34,7 @@ impl RequestBodyFault {
 /// Forwards a request's body while the body is being received.
 ///
 /// A body that is too long, or slower than 1 KiB/s on average after `grace`, is cut. The returned
-/// [`RequestBodyFault`] then contains the error. The average is computed only from the time in which
+/// [`BodyFaultSlot`] then contains the error. The average is computed only from the time in which
 /// the returned body waits for the client.
 ///
 /// # Errors
@@ -43,8 +43,8 @@ pub fn relay_request_body(
     incoming: Incoming,
     max: u64,
     grace: Duration,
-) -> Result<(Body, RequestBodyFault), Error> {
-    let fault = RequestBodyFault::default();
+) -> Result<(Body, BodyFaultSlot), Error> {
+    let fault = BodyFaultSlot::default();
     let len = incoming.size_hint().exact();
     if len.is_some_and(|len| len > max) {
         return Err(body_too_long_error(max));
@@ -66,7 +66,7 @@ pub fn relay_request_body(
 /// Status 413 if the body exceeds `max` bytes, 408 if the body arrives too slowly, and 400 if the
 /// body is incomplete.
 pub async fn read_request_body(incoming: Incoming, max: u64) -> Result<Bytes, Error> {
-    let fault = RequestBodyFault::default();
+    let fault = BodyFaultSlot::default();
     let mut stream = RequestBodyStream::new(incoming, max, GRACE, fault.clone());
     let mut all = BytesMut::new();
     while let Some(piece) = std::future::poll_fn(|cx| Pin::new(&mut stream).poll_next(cx)).await {
@@ -95,7 +95,7 @@ struct RequestBodyStream {
     waits_since: Option<Instant>,
     grace: Duration,
     late: Pin<Box<Sleep>>,
-    fault: RequestBodyFault,
+    fault: BodyFaultSlot,
 }
 
 impl RequestBodyStream {
@@ -103,7 +103,7 @@ impl RequestBodyStream {
         incoming: Incoming,
         max: u64,
         grace: Duration,
-        fault: RequestBodyFault,
+        fault: BodyFaultSlot,
     ) -> RequestBodyStream {
         RequestBodyStream {
             incoming,

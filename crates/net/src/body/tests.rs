@@ -68,7 +68,7 @@ fn the_hook_reports_an_unsent_body() {
 #[test]
 fn the_response_to_head_is_complete_without_a_byte() {
     let (mut body, ends) = with_recorded_end(letters_body());
-    body.empty_for_head_request();
+    body.discard_bytes_for_head();
     assert!(next_frame(&mut body).is_none());
     drop(body);
     assert_eq!(summarize_ends(&ends), [(0, true, false, false)]);

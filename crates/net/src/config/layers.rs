@@ -358,12 +358,12 @@ pub(super) fn flatten_tables(
 ) -> impl Iterator<Item = (String, toml::Value)> {
     lines.flat_map(|(key, value)| {
         let mut out = Vec::new();
-        flatten_value(key, value, TABLE_DEPTH_MAX, &mut out);
+        flatten_into_pairs(key, value, TABLE_DEPTH_MAX, &mut out);
         out
     })
 }
 
-fn flatten_value(
+fn flatten_into_pairs(
     key: String,
     value: toml::Value,
     depth_left: usize,
@@ -372,7 +372,7 @@ fn flatten_value(
     match value {
         toml::Value::Table(inner) if depth_left > 0 => {
             for (sub, value) in inner {
-                flatten_value(format!("{key}-{sub}"), value, depth_left - 1, out);
+                flatten_into_pairs(format!("{key}-{sub}"), value, depth_left - 1, out);
             }
         }
         value => out.push((key, value)),

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags};
 use rustix::pipe::SpliceFlags;
 
-use super::splice::{self, SendOutcome, UncopiedPart, repeat_until_full};
+use super::splice::{self, SendOutcome, ReferencedPart, repeat_until_full};
 use crate::Chunk;
 use crate::body::part::{BodyFile, BodyPart, PipeBytes};
 
@@ -41,7 +41,7 @@ enum OutgoingItem<'a> {
     /// Bytes in the mapping of a file. The kernel can copy them only while the file is not
     /// truncated.
     Mapped(&'a [u8]),
-    Uncopied(UncopiedPart<'a>),
+    Uncopied(ReferencedPart<'a>),
     Pipe(&'a PipeBytes),
 }
 
@@ -106,11 +106,11 @@ impl<'a> OutgoingItem<'a> {
         match (part, file) {
             (BodyPart::Bytes(bytes), _) => OutgoingItem::Copied(bytes),
             (BodyPart::Arena(bytes), _) if is_short => OutgoingItem::Copied(bytes),
-            (BodyPart::Arena(bytes), _) => OutgoingItem::Uncopied(UncopiedPart::Memory(bytes)),
+            (BodyPart::Arena(bytes), _) => OutgoingItem::Uncopied(ReferencedPart::Memory(bytes)),
             (BodyPart::Pipe(pipe), _) => OutgoingItem::Pipe(pipe),
             (BodyPart::File(range), Some(file)) => match file.mapped_bytes(range) {
                 Some(bytes) if is_short => OutgoingItem::Mapped(bytes),
-                _ => OutgoingItem::Uncopied(UncopiedPart::File {
+                _ => OutgoingItem::Uncopied(ReferencedPart::File {
                     file,
                     offset: range.start,
                     len: (range.end - range.start) as usize,
@@ -172,8 +172,8 @@ fn send_uncopied<'a, I: Iterator<Item = OutgoingItem<'a>>>(
             _ => None,
         }
     });
-    let parts: Vec<UncopiedPart<'_>> = parts.collect();
-    let offered = parts.iter().map(UncopiedPart::len).sum();
+    let parts: Vec<ReferencedPart<'_>> = parts.collect();
+    let offered = parts.iter().map(ReferencedPart::len).sum();
     let turn = splice::send_by_reference(socket, &parts, items.peek().is_some());
     let turn = turn.or_else(|error| match (error.kind(), parts.first()) {
         (ErrorKind::WouldBlock | ErrorKind::UnexpectedEof, _) | (_, None) => Err(error),
@@ -182,10 +182,10 @@ fn send_uncopied<'a, I: Iterator<Item = OutgoingItem<'a>>>(
     (offered, turn)
 }
 
-fn send_copy(socket: BorrowedFd<'_>, part: &UncopiedPart<'_>) -> io::Result<SendOutcome> {
+fn send_copy(socket: BorrowedFd<'_>, part: &ReferencedPart<'_>) -> io::Result<SendOutcome> {
     match *part {
-        UncopiedPart::Memory(bytes) => send_slices(socket, &[IoSlice::new(bytes)], false),
-        UncopiedPart::File { file, offset, len } => {
+        ReferencedPart::Memory(bytes) => send_slices(socket, &[IoSlice::new(bytes)], false),
+        ReferencedPart::File { file, offset, len } => {
             let bytes = file.read_range(offset, len.min(COPY_BYTES_MAX))?;
             send_slices(socket, &[IoSlice::new(&bytes)], false)
         }

@@ -17,7 +17,7 @@ use crate::body::part::{BodyFile, file_truncated_error};
 
 /// Bytes that are sent by reference.
 #[derive(Clone, Copy)]
-pub(super) enum UncopiedPart<'a> {
+pub(super) enum ReferencedPart<'a> {
     File {
         file: &'a BodyFile,
         offset: u64,
@@ -27,11 +27,11 @@ pub(super) enum UncopiedPart<'a> {
     Memory(&'a [u8]),
 }
 
-impl UncopiedPart<'_> {
+impl ReferencedPart<'_> {
     pub(super) fn len(&self) -> usize {
         match self {
-            UncopiedPart::File { len, .. } => *len,
-            UncopiedPart::Memory(bytes) => bytes.len(),
+            ReferencedPart::File { len, .. } => *len,
+            ReferencedPart::Memory(bytes) => bytes.len(),
         }
     }
 }
@@ -72,10 +72,10 @@ thread_local! {
 /// bytes follow.
 pub(super) fn send_by_reference(
     socket: BorrowedFd<'_>,
-    parts: &[UncopiedPart<'_>],
+    parts: &[ReferencedPart<'_>],
     more: bool,
 ) -> io::Result<SendOutcome> {
-    if let [UncopiedPart::File { file, offset, len }] = *parts
+    if let [ReferencedPart::File { file, offset, len }] = *parts
         && (!more || len >= ALONE_BYTES_MIN)
     {
         return send_file_range(socket, file, offset, len);
@@ -157,7 +157,7 @@ pub(super) fn repeat_until_full(
 /// Parts that are not completely gathered. The first `done` bytes of the first part are already
 /// gathered.
 struct UngatheredParts<'a> {
-    parts: &'a [UncopiedPart<'a>],
+    parts: &'a [ReferencedPart<'a>],
     done: usize,
 }
 
@@ -200,20 +200,20 @@ impl GatherPipe {
     /// Puts references to pages of a part into the pipe.
     fn add_page_references(
         &self,
-        part: &UncopiedPart<'_>,
+        part: &ReferencedPart<'_>,
         done: usize,
         wanted: usize,
     ) -> rustix::io::Result<usize> {
         let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;
         match part {
-            UncopiedPart::File { file, offset, .. } => {
+            ReferencedPart::File { file, offset, .. } => {
                 let mut offset = offset + done as u64;
                 let (file, pipe) = (file.descriptor(), &self.write);
                 splice(file, Some(&mut offset), pipe, None, wanted, flags)
             }
-            UncopiedPart::Memory(bytes) => {
+            ReferencedPart::Memory(bytes) => {
                 let bytes = bytes.get(done..done + wanted).unwrap_or(&[]);
-                super::tcp::splice_memory(&self.write, bytes)
+                super::tcp::splice_memory_into_pipe(&self.write, bytes)
             }
         }
     }
@@ -250,7 +250,7 @@ mod tests {
         file.set_len(70_000).unwrap();
         let same = std::sync::Arc::new(file.try_clone().unwrap());
         let file = BodyFile::new(same, None, 70_000, 0);
-        let part = |offset: u64| UncopiedPart::File {
+        let part = |offset: u64| ReferencedPart::File {
             file: &file,
             offset,
             len: 200_000,
@@ -290,7 +290,7 @@ mod tests {
         while at < bytes.len() {
             let rest = &bytes[at..];
             let (one, other) = rest.split_at(rest.len().min(4097));
-            let parts = [UncopiedPart::Memory(one), UncopiedPart::Memory(other)];
+            let parts = [ReferencedPart::Memory(one), ReferencedPart::Memory(other)];
             let parts = if other.is_empty() {
                 &parts[..1]
             } else {

@@ -35,7 +35,7 @@ pub struct TransportOptions {
 /// Puts references to the pages of `bytes` into a pipe, and stops when the pipe is full. Returns
 /// the number of bytes that were put into the pipe. The client receives the content that the pages
 /// have when they are sent (see [`crate::BodyPart::Arena`]).
-pub(super) fn splice_memory(pipe: &OwnedFd, bytes: &[u8]) -> rustix::io::Result<usize> {
+pub(super) fn splice_memory_into_pipe(pipe: &OwnedFd, bytes: &[u8]) -> rustix::io::Result<usize> {
     // SAFETY: for the write end of a pipe, the kernel only reads from the slice. The slice is valid
     // for reads. The kernel holds references to the pages until they have been sent.
     unsafe {

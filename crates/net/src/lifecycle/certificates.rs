@@ -33,7 +33,7 @@ impl RunningProgram {
         };
         let (common, shutdown) = (common.clone(), self.shutdown().clone());
         let mut seen = read_stamps(&common);
-        self.spawn_until_drained("certificates", move || async move {
+        self.spawn_async_thread("certificates", move || async move {
             loop {
                 tokio::select! {
                     () = shutdown.wait_until_draining() => return,

@@ -159,7 +159,7 @@ impl RunningProgram {
             shutdown: self.shutdown.clone(),
             start_timeout: START_TIMEOUT,
         };
-        self.spawn_until_drained("handover", move || offer.run_until_drained(listener))
+        self.spawn_async_thread("handover", move || offer.run_until_drained(listener))
             .map_err(|error| io::Error::other(error.to_string()))?;
         Ok(temporary)
     }
@@ -237,7 +237,7 @@ impl PortOffer {
         let hello = format!("take 1 {}\n", self.program);
         expect_message(stream, &hello, MESSAGE_TIMEOUT).await?;
         for (port, copies) in &self.copies {
-            for copy in copies.duplicate_copies()? {
+            for copy in copies.duplicate_for_successor()? {
                 let text = format!("{port} {}\n", copy.address);
                 send_message(stream, &text, Some(&copy.listener)).await?;
             }
@@ -444,7 +444,7 @@ mod tests {
             start_timeout: Duration::from_millis(100),
         };
         running
-            .spawn_until_drained("handover", move || offer.run_until_drained(listener))
+            .spawn_async_thread("handover", move || offer.run_until_drained(listener))
             .unwrap();
         running
     }

@@ -89,7 +89,7 @@ impl EncodeMetric for DurationMetric {
 }
 
 /// The name and the value of a label.
-type Label = (&'static str, &'static str);
+type LabelPair = (&'static str, &'static str);
 
 /// The name of a label and all its values.
 type LabelAndValues = (&'static str, &'static [&'static str]);
@@ -97,7 +97,7 @@ type LabelAndValues = (&'static str, &'static [&'static str]);
 /// The histograms of one label value, or of one pair of label values.
 #[derive(Debug, Default)]
 struct TimingHistograms {
-    labels: Vec<Label>,
+    labels: Vec<LabelPair>,
     duration: DurationHistogram,
     first_byte: DurationHistogram,
 }
@@ -186,7 +186,7 @@ impl RequestHistograms {
 
     fn register_histograms(
         metrics: &Metrics,
-        rows: impl Iterator<Item = Vec<Label>>,
+        rows: impl Iterator<Item = Vec<LabelPair>>,
         exports_empty: bool,
     ) -> RequestHistograms {
         let with_labels = |labels| TimingHistograms {
@@ -247,7 +247,7 @@ impl RequestHistograms {
 
 /// Returns the name and the labels of the bucket that counts a duration, in the notation of the
 /// text format.
-fn name_bucket(metric: &MetricSpec, labels: &[Label], duration: Duration) -> String {
+fn name_bucket(metric: &MetricSpec, labels: &[LabelPair], duration: Duration) -> String {
     let bound = BOUNDS_NS
         .iter()
         .find(|bound| u128::from(**bound) >= duration.as_nanos());

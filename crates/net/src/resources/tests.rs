@@ -122,10 +122,10 @@ fn a_started_processor_of_the_quota_gets_a_worker() {
     assert_eq!(tree.quota("0::/a/b\n"), Some(2.5));
     assert_eq!(tree.quota("2:cpu,cpuacct:/c\n"), Some(0.5));
     assert_eq!(tree.quota("1:cpu:/\n"), None);
-    assert_eq!(worker_count(8, Some(2.5)), 3);
-    assert_eq!(worker_count(8, Some(0.5)), 1);
-    assert_eq!(worker_count(2, Some(7.0)), 2);
-    assert_eq!(worker_count(2, None), 2);
+    assert_eq!(limit_workers_by_quota(8, Some(2.5)), 3);
+    assert_eq!(limit_workers_by_quota(8, Some(0.5)), 1);
+    assert_eq!(limit_workers_by_quota(2, Some(7.0)), 2);
+    assert_eq!(limit_workers_by_quota(2, None), 2);
 }
 
 #[test]

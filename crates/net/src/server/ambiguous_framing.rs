@@ -98,7 +98,7 @@ const NAME_BYTES_MAX: usize = TRANSFER_ENCODING.len();
 /// start of a field name or request line.
 #[derive(Debug, Default)]
 struct HeadScanner {
-    state: FramingScanState,
+    state: HeadScanPosition,
     /// The current field name, or the start of the request line.
     name: [u8; NAME_BYTES_MAX],
     name_len: usize,
@@ -109,7 +109,7 @@ struct HeadScanner {
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum FramingScanState {
+enum HeadScanPosition {
     #[default]
     RequestLine,
     Name,
@@ -131,12 +131,12 @@ impl HeadScanner {
                 continue;
             }
             match &mut self.state {
-                FramingScanState::Done => return false,
-                FramingScanState::Body(left) => {
+                HeadScanPosition::Done => return false,
+                HeadScanPosition::Body(left) => {
                     let count = usize::try_from(*left).map_or(bytes.len(), |n| n.min(bytes.len()));
                     *left -= count as u64;
                     if *left == 0 {
-                        self.state = FramingScanState::RequestLine;
+                        self.state = HeadScanPosition::RequestLine;
                     }
                     bytes = bytes.get(count..).unwrap_or_default();
                     continue;
@@ -146,13 +146,13 @@ impl HeadScanner {
                         return true;
                     }
                 }
-                FramingScanState::Value => {
+                HeadScanPosition::Value => {
                     if byte.is_ascii_digit() {
                         let digit = u64::from(byte - b'0');
                         self.value = self.value.saturating_mul(10).saturating_add(digit);
                     }
                 }
-                FramingScanState::Name if byte == b':' => self.state = FramingScanState::Value,
+                HeadScanPosition::Name if byte == b':' => self.state = HeadScanPosition::Value,
                 _ if byte == b'\r' => {}
                 _ => self.push_name_byte(byte),
             }
@@ -168,11 +168,11 @@ impl HeadScanner {
         let is_irrelevant = self.name_len == 0
             && match (self.state, bytes) {
                 // A line that starts with a line break is not skipped, because it may end the head.
-                (FramingScanState::RequestLine | FramingScanState::Name, [b'\r' | b'\n', ..]) => {
+                (HeadScanPosition::RequestLine | HeadScanPosition::Name, [b'\r' | b'\n', ..]) => {
                     false
                 }
-                (FramingScanState::RequestLine, [first, ..]) => !first.eq_ignore_ascii_case(&b'p'),
-                (FramingScanState::Name, _) => ![CONTENT_LENGTH, TRANSFER_ENCODING]
+                (HeadScanPosition::RequestLine, [first, ..]) => !first.eq_ignore_ascii_case(&b'p'),
+                (HeadScanPosition::Name, _) => ![CONTENT_LENGTH, TRANSFER_ENCODING]
                     .iter()
                     .any(|name| starts_with_name(bytes, name)),
                 _ => false,
@@ -180,7 +180,7 @@ impl HeadScanner {
         let mut rest = bytes;
         match is_irrelevant.then(|| rest.skip_until(b'\n')) {
             Some(Ok(len)) if bytes.get(len - 1) == Some(&b'\n') => {
-                self.state = FramingScanState::Name;
+                self.state = HeadScanPosition::Name;
                 len
             }
             _ => 0,
@@ -198,16 +198,16 @@ impl HeadScanner {
 
     /// Handles a line break. Returns whether the line break ends a head that has both fields.
     fn end_line(&mut self) -> bool {
-        let is_empty = self.name_len == 0 && self.state != FramingScanState::Value;
+        let is_empty = self.name_len == 0 && self.state != HeadScanPosition::Value;
         match self.state {
             // The parser skips empty lines before a request, so the scanner skips them too.
-            FramingScanState::RequestLine if is_empty => {}
-            FramingScanState::RequestLine
+            HeadScanPosition::RequestLine if is_empty => {}
+            HeadScanPosition::RequestLine
                 if self.name.get(..self.name_len) == Some(HTTP2_PREFACE_LINE) =>
             {
-                self.state = FramingScanState::Done;
+                self.state = HeadScanPosition::Done;
             }
-            FramingScanState::RequestLine => self.state = FramingScanState::Name,
+            HeadScanPosition::RequestLine => self.state = HeadScanPosition::Name,
             _ if is_empty => return self.end_head(),
             _ => self.end_field(),
         }
@@ -222,15 +222,15 @@ impl HeadScanner {
             Some(TRANSFER_ENCODING) => self.has_coding = true,
             _ => {}
         }
-        self.state = FramingScanState::Name;
+        self.state = HeadScanPosition::Name;
     }
 
     fn end_head(&mut self) -> bool {
         let is_ambiguous = self.has_coding && self.length.is_some();
         self.state = match self.length.take() {
-            _ if self.has_coding => FramingScanState::Done,
-            Some(len) if len > 0 => FramingScanState::Body(len),
-            _ => FramingScanState::RequestLine,
+            _ if self.has_coding => HeadScanPosition::Done,
+            Some(len) if len > 0 => HeadScanPosition::Body(len),
+            _ => HeadScanPosition::RequestLine,
         };
         is_ambiguous
     }

@@ -154,7 +154,7 @@ impl ListenerCopies {
     }
 
     /// Duplicates the copies. Each duplicate has its own descriptor.
-    pub(crate) fn duplicate_copies(&self) -> io::Result<Vec<ListenerCopy>> {
+    pub(crate) fn duplicate_for_successor(&self) -> io::Result<Vec<ListenerCopy>> {
         let copy = |one: &ListenerCopy| {
             Ok(ListenerCopy {
                 address: one.address.clone(),

@@ -39,7 +39,7 @@ impl LowRttDetector {
     ///
     /// Returns `None` and changes nothing if `rtt` is zero, if the system does not pace, if the
     /// service manager has set another algorithm, or if the system refuses to change the algorithm.
-    pub(super) fn with_unpaced_listeners(
+    pub(super) fn disable_pacing_on_listeners(
         listeners: &[Vec<TcpListener>],
         rtt: Duration,
     ) -> Option<LowRttDetector> {
@@ -192,7 +192,7 @@ mod tests {
     fn the_default_is_not_read_from_a_changed_listener() {
         let listeners = test_listeners();
         set_algorithm(listeners[0][0].as_fd(), UNPACED).unwrap();
-        let detector = LowRttDetector::with_unpaced_listeners(&listeners, LIMIT);
+        let detector = LowRttDetector::disable_pacing_on_listeners(&listeners, LIMIT);
         let is_paced = system_algorithm().unwrap().starts_with(PACED);
         assert_eq!(detector.is_some(), is_paced);
     }

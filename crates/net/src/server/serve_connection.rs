@@ -167,7 +167,7 @@ where
                 match handling {
                     Some(handling) => handling
                         .await
-                        .map(merge_serialized_fields)
+                        .map(unpack_serialized_fields)
                         .map_err(|never| match never {}),
                     // `hyper` resets the stream with the reason in this error.
                     None => Err(h2::Error::from(h2::Reason::REFUSED_STREAM)),
@@ -295,14 +295,14 @@ fn finish_response(response: &mut Response<Body>, head: bool, last: bool, mut in
                 .entry(CONTENT_LENGTH)
                 .or_insert_with(|| len.into());
         }
-        response.body_mut().empty_for_head_request();
+        response.body_mut().discard_bytes_for_head();
     }
     in_flight.mark_responded();
     response.body_mut().hold_guard(in_flight);
 }
 
 /// Moves the serialized fields into the header map, because `hyper` expects all fields there.
-fn merge_serialized_fields(mut response: Response<Body>) -> Response<Body> {
+fn unpack_serialized_fields(mut response: Response<Body>) -> Response<Body> {
     if let Some(fields) = response.body_mut().take_fields() {
         let unserialized = std::mem::replace(response.headers_mut(), fields.header_map().clone());
         response.headers_mut().extend(unserialized);

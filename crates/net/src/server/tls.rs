@@ -43,7 +43,7 @@ struct LoadedCertificates {
 
 impl CurrentCertificates {
     pub(super) fn new(tls: &TlsIdentity) -> io::Result<CurrentCertificates> {
-        let loaded = load_certificates(tls)?;
+        let loaded = build_tls_acceptor(tls)?;
         Ok(CurrentCertificates(Arc::new(RwLock::new(loaded))))
     }
 
@@ -53,7 +53,7 @@ impl CurrentCertificates {
     /// When the chain or the key is invalid, or the key does not match the chain. The old
     /// certificate then stays in use.
     pub fn replace_certificates(&self, tls: &TlsIdentity) -> io::Result<()> {
-        let new = load_certificates(tls)?;
+        let new = build_tls_acceptor(tls)?;
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = new;
         Ok(())
     }
@@ -73,7 +73,7 @@ impl CurrentCertificates {
     }
 }
 
-fn load_certificates(tls: &TlsIdentity) -> io::Result<LoadedCertificates> {
+fn build_tls_acceptor(tls: &TlsIdentity) -> io::Result<LoadedCertificates> {
     let wrong = |what: &str, error: &dyn std::fmt::Display| {
         io::Error::new(
             io::ErrorKind::InvalidInput,
@@ -120,7 +120,7 @@ mod tests {
             key: b"nor here".to_vec(),
             client_ca: None,
         };
-        let error = load_certificates(&tls).err().unwrap().to_string();
+        let error = build_tls_acceptor(&tls).err().unwrap().to_string();
         assert!(error.starts_with("TLS key"), "{error}");
     }
 
@@ -133,6 +133,6 @@ mod tests {
             key: other.signing_key.serialize_pem().into_bytes(),
             client_ca: None,
         };
-        assert!(load_certificates(&tls).is_err());
+        assert!(build_tls_acceptor(&tls).is_err());
     }
 }

@@ -143,7 +143,7 @@ impl ViewerSession {
             errors: self.errors - before.1,
             start_up_ms: self.start_up_ms.filter(|_| before.2.is_none()),
             bitrate_kbps: self.sampled_bitrate(report),
-            buffer_ms: bounded_numeric_value(report.data, "bl"),
+            buffer_ms: read_plausible_number(report.data, "bl"),
         }
     }
 
@@ -170,7 +170,7 @@ impl ViewerSession {
 
     fn update_numbers(&mut self, data: &CmcdData) {
         let is_main_media = can_be_video(data);
-        let update = |key, to: &mut Option<f64>| *to = bounded_numeric_value(data, key).or(*to);
+        let update = |key, to: &mut Option<f64>| *to = read_plausible_number(data, key).or(*to);
         update("mtp", &mut self.throughput_kbps);
         update("dfa", &mut self.dropped_frames);
         if is_main_media {
@@ -252,7 +252,7 @@ impl ViewerSession {
             ReportMode::Event => !self.has_requests && report.data.string_value("e") == Some("t"),
         };
         is_sample
-            .then(|| bounded_numeric_value(report.data, "br"))
+            .then(|| read_plausible_number(report.data, "br"))
             .flatten()
     }
 }
@@ -302,7 +302,7 @@ impl PlayState {
 /// with the state starting or preloading is therefore ignored.
 fn reported_startup_ms(data: &CmcdData) -> Option<f64> {
     let is_starting = matches!(data.string_value("sta"), Some("s" | "d"));
-    let ms = bounded_numeric_value(data, "msd").filter(|ms| *ms <= START_UP_MS_MAX);
+    let ms = read_plausible_number(data, "msd").filter(|ms| *ms <= START_UP_MS_MAX);
     ms.filter(|_| !is_starting)
 }
 
@@ -317,7 +317,7 @@ fn can_be_video(data: &CmcdData) -> bool {
 
 /// Returns the numeric value of a key, if the value is not negative and not too large. If the key
 /// has a list of values, the value for video is preferred.
-fn bounded_numeric_value(data: &CmcdData, key: &str) -> Option<f64> {
+fn read_plausible_number(data: &CmcdData, key: &str) -> Option<f64> {
     let is_main = |item: &&CmcdItem| item.has_parameter("v") || item.has_parameter("av");
     let of_video = data.list_items(key).iter().find(is_main);
     let number = match of_video.map(|item| &item.value) {

@@ -48,7 +48,7 @@ impl ViewerClasses {
         let family = usize::from(client.to_canonical().is_ipv6());
         let width = |network: &Cidr| {
             let contains = network.contains_address(client);
-            contains.then(|| usize::from(network.prefix_bits()))
+            contains.then(|| usize::from(network.prefix_length()))
         };
         let title = title.unwrap_or_default();
         let length = |prefix: &String| title.starts_with(prefix).then_some(prefix.len());

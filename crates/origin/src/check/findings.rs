@@ -67,7 +67,7 @@ fn report_index_notes(title: &Presentation, found: &mut Vec<Finding>) {
             if let Some(at) = note.time_ticks {
                 place += &format!(", tick {at}");
             }
-            let fix = gops::choose_note_remedy(&note.message);
+            let fix = gops::choose_index_note_remedy(&note.message);
             found.push(Finding::new(
                 FindingLevel::Warning,
                 &place,

@@ -66,7 +66,7 @@ pub fn define_check_command() -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Follow symbolic links that lead out of the folder, as `serve` does"),
         )
-        .args(net::config::build_program_args(&[]))
+        .args(net::config::build_command_args(&[]))
         .next_help_heading("Storage")
         .args(net::config::build_setting_args(STORAGE))
         .next_help_heading("Protection (DRM)")

@@ -38,7 +38,7 @@ pub(super) struct OpenedTitle {
 }
 
 /// The titles and the ignored files of a target.
-pub(super) struct CheckedLibrary {
+pub(super) struct OpenedLibrary {
     pub(super) titles: Vec<NamedTitleResult>,
     /// Films in containers other than MP4, and links that lead out of the library.
     pub(super) ignored: Vec<IgnoredFile>,
@@ -62,7 +62,7 @@ pub(super) fn open_titles(
     target: &str,
     segment_ms: u32,
     storage: &Options,
-) -> Result<CheckedLibrary, String> {
+) -> Result<OpenedLibrary, String> {
     let path = target.split(['?', '#']).next().unwrap_or_default();
     if Remote::is_remote_url(target) && [".m3u8", ".mpd"].iter().any(|end| path.ends_with(end)) {
         return Err(format!(
@@ -101,7 +101,7 @@ pub(super) fn open_titles(
             ignored => format!("{target}: {}", format_summary_line(&[], ignored)),
         });
     }
-    Ok(CheckedLibrary {
+    Ok(OpenedLibrary {
         titles: library.titles,
         ignored: library.ignored,
     })

@@ -6,7 +6,7 @@ use crate::drm::key_derivation::track_classes;
 use crate::drm::settings::KeyGranularity;
 use media::presentation::{Presentation, Rendition};
 use media::protection::{
-    RuleTrackProperties, SubsampleParser, TitleProtection, TrackSignaling, UsageRule, format_key_id,
+    RuleTrackProperties, SubsampleParser, TitleSignaling, TrackSignaling, UsageRule, format_key_id,
 };
 use serde::Serialize;
 use store::Key;
@@ -47,7 +47,7 @@ impl CheckedProtection {
                 protected.map(|(_, protection)| protection)
             }
             None => {
-                let checked = drm.refuse_files_under_policy(path, files.iter());
+                let checked = drm.refuse_references_to_protected(path, files.iter());
                 checked.map(|()| source)
             }
         };
@@ -65,7 +65,7 @@ impl CheckedProtection {
         }
     }
 
-    fn from_title_protection(is_required: bool, protection: TitleProtection) -> CheckedProtection {
+    fn from_title_protection(is_required: bool, protection: TitleSignaling) -> CheckedProtection {
         CheckedProtection {
             is_required,
             tracks: protection.tracks,

@@ -108,7 +108,7 @@ impl ServeSettings {
             index_disk_bytes: layers
                 .parse_setting("index-disk", parse_bytes)?
                 .unwrap_or(0),
-            media_from: parse_media_prefixes(layers)?,
+            media_from: parse_media_sources(layers)?,
             segment_memory_bytes: layers.parse_memory_setting("segment-memory")?.unwrap_or(0),
             recheck: layers.parse_setting("recheck", parse_duration)?,
             storage: store::Options {
@@ -191,7 +191,7 @@ fn parse_aes_key_url(layers: &SettingLayers) -> Result<Option<String>, UsageErro
     }
 }
 
-fn parse_media_prefixes(
+fn parse_media_sources(
     layers: &SettingLayers,
 ) -> Result<Vec<(AllowedUrlPrefix, String)>, UsageError> {
     let read = |text: String| {

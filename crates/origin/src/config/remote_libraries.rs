@@ -145,7 +145,7 @@ pub(crate) fn read_storage_options(layers: &SettingLayers) -> Result<Options, Us
             },
             ca: layers.parse_setting("storage-ca", read_file)?,
         },
-        via: parse_list_setting(layers, "storage-via", parse_storage_route)?,
+        via: parse_list_setting(layers, "storage-via", parse_key_route)?,
         endpoints: parse_list_setting(layers, "storage-endpoint", parse_storage_endpoint)?,
         settings: parse_list_setting(layers, "storage-option", parse_storage_option)?,
         memory_bytes: memory("storage-memory", default.memory_bytes)?,
@@ -201,7 +201,7 @@ fn parse_storage_option(text: &str) -> Result<(String, String), String> {
     Ok((key.trim().to_owned(), value.trim().to_owned()))
 }
 
-fn parse_storage_route(text: &str) -> Result<KeyRoute, String> {
+fn parse_key_route(text: &str) -> Result<KeyRoute, String> {
     let wanted = "expected a regular expression, a space and a URL: '^4k/ http://cache:8080'";
     let (matches, url) = text.trim().rsplit_once(' ').ok_or(wanted)?;
     if !url.starts_with("http://") && !url.starts_with("https://") {
@@ -236,11 +236,11 @@ mod tests {
 
     #[test]
     fn storage_routes_and_endpoints_are_parsed() {
-        let found = parse_storage_route(r"\.(ism|mp4)$ http://127.0.0.1:8081").unwrap();
+        let found = parse_key_route(r"\.(ism|mp4)$ http://127.0.0.1:8081").unwrap();
         assert!(found.matches.is_match("a b.mp4") && !found.matches.is_match("a.cmfv"));
         assert_eq!(found.url, "http://127.0.0.1:8081");
         for wrong in ["", "x", "( http://a", "a ftp://b"] {
-            assert!(parse_storage_route(wrong).is_err(), "{wrong}");
+            assert!(parse_key_route(wrong).is_err(), "{wrong}");
         }
         let weighted = |url: &str, weight| WeightedEndpoint {
             url: url.to_owned(),

@@ -5,7 +5,7 @@ use super::remote_libraries::STORAGE;
 use crate::drm::settings::DRM;
 use clap::{Arg, Command};
 use net::config::{
-    COLLECTOR, COMMON, Setting, TRACING, build_program_args, group_flags, hide_unlisted_options,
+    COLLECTOR, COMMON, Setting, TRACING, build_command_args, group_flags, hide_unlisted_options,
 };
 
 /// Name of the setting for the library, which is the only positional argument on the command line.
@@ -176,7 +176,7 @@ pub fn define_serve_command() -> Command {
         .after_help(AFTER)
         .arg(source)
         .args(group_flags(
-            build_program_args(&[OWN, DRM, STORAGE, COLLECTOR, TRACING, COMMON]),
+            build_command_args(&[OWN, DRM, STORAGE, COLLECTOR, TRACING, COMMON]),
             GROUPS,
         ))
 }

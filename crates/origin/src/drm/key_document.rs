@@ -10,7 +10,7 @@ use super::{speke, udrm};
 use crate::drm::settings::DrmSettings;
 use crate::route;
 use media::protection::cpix::{
-    CPIX_BYTES_MAX, KeyDocument, KeyDocumentDecryptor, KeyDocumentEntry, decrypt_content_keys,
+    CPIX_BYTES_MAX, KeyDocument, KeyDocumentDecryptor, KeyDocumentEntry, list_content_keys,
     decrypt_key_document,
 };
 use std::io::Read;
@@ -64,7 +64,7 @@ pub(crate) fn load_source_key_document(
         }
     };
     let decryptor = decryptor.map(|own| own as &dyn KeyDocumentDecryptor);
-    let keys = decrypt_content_keys(&text, decryptor).map_err(|error| error.to_string())?;
+    let keys = list_content_keys(&text, decryptor).map_err(|error| error.to_string())?;
     Ok(KeySet {
         keys: keys.into_iter().map(from_document_entry).collect(),
         ..KeySet::default()

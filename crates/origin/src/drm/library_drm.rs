@@ -58,7 +58,7 @@ impl LibraryDrm {
     ///
     /// # Errors
     /// 415 if the title uses such a file. The message names the file.
-    pub(crate) fn refuse_files_under_policy<'a>(
+    pub(crate) fn refuse_references_to_protected<'a>(
         &self,
         title: &Key,
         mut files: impl Iterator<Item = &'a Key>,

@@ -20,7 +20,7 @@ use zeroize::Zeroizing;
 const VERSION_HEADER: &str = "x-speke-version";
 
 /// Returns the version of SPEKE that uses this version of CPIX.
-fn speke_version(cpix: CpixVersion) -> &'static str {
+fn speke_version_for_cpix(cpix: CpixVersion) -> &'static str {
     match cpix {
         CpixVersion::V2_3 => "2.0",
         CpixVersion::V2_4 => "2.1",
@@ -63,7 +63,7 @@ fn post_request(
     url: http::Uri,
     request: &CpixRequest<'_>,
 ) -> Result<Zeroizing<String>, KeyError> {
-    let version = speke_version(request.version);
+    let version = speke_version_for_cpix(request.version);
     let response = client.send_key_request(KeyRequest {
         url,
         body: Some(request.to_xml()),

@@ -13,7 +13,7 @@ use media::index::Track;
 use media::presentation::{Presentation, Rendition};
 use media::protection::{
     ContentSystem, KeyId, ProtectionScheme, RuleTrackProperties, SourceProtection, SubsampleParser,
-    SystemSignaling, TitleProtection, TrackProtection, TrackSignaling, format_key_id,
+    SystemSignaling, TitleSignaling, ProtectionParameters, TrackSignaling, format_key_id,
 };
 use net::Error;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(crate) struct TitleDrm {
 }
 
 /// The keys that encrypt a title, and the keys that decrypt its sources.
-pub(crate) struct TitleAndSourceKeys {
+pub(crate) struct OutputAndSourceKeys {
     title_keys: Arc<KeySet>,
     source: Option<Arc<KeySet>>,
 }
@@ -60,9 +60,9 @@ impl DrmPolicy {
         &self,
         title: &Key,
         presentation: &Presentation,
-        keys: &TitleAndSourceKeys,
-    ) -> Result<(TitleDrm, TitleProtection), Error> {
-        let (mut protection, mut ciphers) = (TitleProtection::default(), Vec::new());
+        keys: &OutputAndSourceKeys,
+    ) -> Result<(TitleDrm, TitleSignaling), Error> {
+        let (mut protection, mut ciphers) = (TitleSignaling::default(), Vec::new());
         let mut source_marks = Vec::new();
         for rendition in &presentation.renditions {
             let track = self.protect_track(keys, (title, presentation, rendition))?;
@@ -89,12 +89,12 @@ impl DrmPolicy {
         &self,
         title: &Key,
         presentation: &Presentation,
-    ) -> Result<TitleAndSourceKeys, Error> {
+    ) -> Result<OutputAndSourceKeys, Error> {
         let renditions = || presentation.renditions.iter();
         let tracks = || renditions().map(|rendition| presentation.track(rendition));
         let has_sources = tracks().any(|track| track.protection.is_some());
         let source = self.source_keys.as_ref().filter(|_| has_sources);
-        let mut keys = TitleAndSourceKeys {
+        let mut keys = OutputAndSourceKeys {
             title_keys: Arc::default(),
             source: source.map(|keys| keys.load_keys(title)).transpose()?,
         };
@@ -110,7 +110,7 @@ impl DrmPolicy {
 
     fn protect_track(
         &self,
-        keys: &TitleAndSourceKeys,
+        keys: &OutputAndSourceKeys,
         (title, presentation, rendition): (&Key, &Presentation, &Rendition),
     ) -> Result<TrackDrm, Error> {
         let track = presentation.track(rendition);
@@ -218,7 +218,7 @@ impl DrmPolicy {
                 source_mark.as_ref().map_or(&[], |mark| &mark[..]),
             ]),
         };
-        let protection = TrackProtection {
+        let protection = ProtectionParameters {
             scheme,
             key_id: title_key.key_id,
             iv,
@@ -313,7 +313,7 @@ fn fingerprint_source_key(source: &TitleContentKey) -> SourceKeyFingerprint {
 
 /// Returns a hash of schemes, key ids, IVs, `pssh` boxes and source key fingerprints. The hash is
 /// part of the URLs of segments and init segments. No key can be derived from the hash.
-fn hash_protection(protection: &TitleProtection, source_marks: &[SourceKeyFingerprint]) -> u64 {
+fn hash_protection(protection: &TitleSignaling, source_marks: &[SourceKeyFingerprint]) -> u64 {
     let tracks = protection.tracks.iter().map(|track| {
         track.as_ref().map_or(Vec::new(), |track| {
             let scheme = track.protection.scheme.name().as_bytes();
@@ -334,7 +334,7 @@ fn hash_protection(protection: &TitleProtection, source_marks: &[SourceKeyFinger
     })
 }
 
-impl TitleAndSourceKeys {
+impl OutputAndSourceKeys {
     fn source_key(&self, source: &SourceProtection) -> Option<&TitleContentKey> {
         find_source_key(self.source.as_deref()?, source)
     }

@@ -78,7 +78,7 @@ pub fn define_index_command() -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Print one JSON document: {\"manifest\": ..., \"files\": [...]}"),
         )
-        .args(net::config::build_program_args(&[]))
+        .args(net::config::build_command_args(&[]))
         .next_help_heading("Storage")
         .args(net::config::build_setting_args(STORAGE))
 }

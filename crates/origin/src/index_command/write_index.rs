@@ -5,7 +5,7 @@ use super::relative_path::relative_path;
 use super::subsamples;
 use crate::title::file_names;
 use crate::title::file_names::INDEX_STEM_SUFFIX;
-use crate::title::indexer::{self, IndexedFile};
+use crate::title::indexer::{self, MediaOrReferences};
 use crate::title::references::{self, AllowedUrlPrefix};
 use media::index::Index;
 use media::{ism, mp4};
@@ -118,8 +118,8 @@ fn index_media(medium: &MediaFile, has_subsamples: bool) -> Result<Option<Index>
     let wrong = |e: net::Error| format!("{}: {}", medium.display_name, e.context);
     let object = medium.open_file()?;
     let mut index = match indexer::index_file(&Key::ROOT, &object).map_err(wrong)? {
-        IndexedFile::Media(index) => index,
-        IndexedFile::References(_) => return Ok(None),
+        MediaOrReferences::Media(index) => index,
+        MediaOrReferences::References(_) => return Ok(None),
     };
     if has_subsamples {
         let added = subsamples::add_subsamples_to_index(&mut index, &object);

@@ -15,7 +15,7 @@ pub(crate) async fn respond_with_key(
     catalog: &Arc<Catalog>,
     title: &Key,
 ) -> Result<Response<Body>, Error> {
-    if !catalog.is_encrypting(title) {
+    if !catalog.encrypts_title(title) {
         return Err(error::not_found("this film is not encrypted"));
     }
     let title = catalog.load_title(title).await?;

@@ -9,7 +9,7 @@ use crate::library_status::describe_listing_failure;
 use crate::response::compressible_text::CompressibleText;
 use crate::response::responder::ClientRequest;
 use crate::title::catalog::Catalog;
-use film_folders::{FilmFolder, TITLES_MAX, find_films};
+use film_folders::{FolderWithFilms, TITLES_MAX, find_films};
 use futures_util::stream::{self, StreamExt};
 use http::Response;
 use http::header::HeaderValue;
@@ -192,7 +192,7 @@ impl CachedLibraryList {
     /// Otherwise, each file is a title. Also returns all cards that were found or built.
     async fn titles_in_folder(
         &self,
-        place: FilmFolder,
+        place: FolderWithFilms,
         known: &KnownCards<'_>,
     ) -> (Vec<Key>, TitleCards) {
         let mut cards = TitleCards::new();

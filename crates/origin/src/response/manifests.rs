@@ -4,7 +4,7 @@
 use crate::error;
 use crate::response::compressible_text::CompressibleText;
 use crate::response::{text_renditions, title_json};
-use crate::route::{DashAddressing, HlsContainer, ManifestKind, TextPlaylist, TextVersionHash};
+use crate::route::{DashAddressing, HlsContainer, ManifestKind, TextPlaylist, TextSetId};
 use crate::segment::hls_aes128::{self, TitleAes128Key};
 use crate::title::catalog::Catalog;
 use crate::title::opened_title::Title;
@@ -38,9 +38,9 @@ pub(crate) async fn find_or_write_manifest(
     manifest: &ManifestKind,
 ) -> Result<ManifestLookup, Error> {
     let title = catalog.load_title(title).await?;
-    let now = manifest.clone().with_sets(
-        title.hls_segment_set(),
-        TextVersionHash(title.hls.text_version()),
+    let now = manifest.clone().replace_sets(
+        title.hls_segment_set_id(),
+        TextSetId(title.hls.text_version()),
     );
     if now != *manifest {
         // The redirect target is relative to the folder of a rendition.

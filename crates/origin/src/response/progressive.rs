@@ -4,7 +4,7 @@ use crate::error;
 use crate::response::responder::{ClientRequest, RepresentationHeaders};
 use crate::send::body_source::BodySource;
 use crate::title::catalog::Catalog;
-use crate::title::indexer::{self, IndexedFile};
+use crate::title::indexer::{self, MediaOrReferences};
 use crate::title::opened_title::Title;
 use crate::title::progressive_layout::ProgressiveLayout;
 use http::Response;
@@ -28,7 +28,7 @@ pub(crate) fn is_index_mp4(key: &Key, object: &Object) -> bool {
     head.is_ok_and(|head| is_moov_and_little_else(&head, object.len()))
         && matches!(
             indexer::index_file(key, object),
-            Ok(IndexedFile::References(_))
+            Ok(MediaOrReferences::References(_))
         )
 }
 

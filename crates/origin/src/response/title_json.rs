@@ -1,6 +1,6 @@
 //! The JSON description of a title, for the player page and for developers.
 
-use crate::route::{LICENSE_NAME, TextResource, TextVersionHash};
+use crate::route::{LICENSE_NAME, TextResource, TextSetId};
 use crate::title::left_out::LeftOutPart;
 use crate::title::opened_title::Title;
 use media::codec::TrackFormat;
@@ -120,7 +120,7 @@ struct SegmentDescription {
 pub(crate) fn write_title_json(title: &Title) -> Result<String, Error> {
     let same = Arc::ptr_eq(&title.hls, &title.dash);
     let p = &*title.hls;
-    let set = p.segment_set_name();
+    let set = p.segment_folder_name();
     let description = TitleDescription {
         path: title.key.as_str(),
         name: title.display_name(),
@@ -132,7 +132,7 @@ pub(crate) fn write_title_json(title: &Title) -> Result<String, Error> {
         encryption: match (&title.encryption, &title.drm) {
             (Some(_), _) => Some("aes-128"),
             (None, drm) => {
-                source_encryption_scheme(p).or(drm.as_ref().map(|drm| drm.scheme.name()))
+                served_source_encryption_scheme(p).or(drm.as_ref().map(|drm| drm.scheme.name()))
             }
         },
         systems: list_drm_systems(p),
@@ -141,7 +141,7 @@ pub(crate) fn write_title_json(title: &Title) -> Result<String, Error> {
             .as_ref()
             .is_some_and(|drm| !drm.served_keys().is_empty())
             .then_some(LICENSE_NAME),
-        dash_set: (!same).then(|| title.dash.segment_set_name()),
+        dash_set: (!same).then(|| title.dash.segment_folder_name()),
         segment_ms: p.segment_duration_ms,
         files: describe_files(title),
         renditions: p
@@ -169,7 +169,7 @@ fn describe_files(title: &Title) -> Vec<FileDescription<'_>> {
 }
 
 fn describe_texts(p: &Presentation) -> Vec<TextDescription> {
-    let version = TextVersionHash(p.text_version());
+    let version = TextSetId(p.text_version());
     let texts = p.text.renditions();
     texts
         .map(|(name, text)| TextDescription {
@@ -258,7 +258,7 @@ fn list_drm_systems(presentation: &Presentation) -> Vec<String> {
 
 /// Returns the encryption scheme of the source, if the title is served with the source's
 /// encryption.
-fn source_encryption_scheme(presentation: &Presentation) -> Option<&'static str> {
+fn served_source_encryption_scheme(presentation: &Presentation) -> Option<&'static str> {
     let mut renditions = presentation.renditions.iter();
     let source = renditions.find_map(|r| presentation.served_source_protection(r))?;
     Some(source.entry.protection.scheme.name())

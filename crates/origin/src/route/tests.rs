@@ -446,7 +446,7 @@ proptest! {
         title in any_title(), version: u64, part in any_text_part(),
         playlist in any_text_playlist(), rendition in "text=[a-z]{2,3}(-[0-9])?",
     ) {
-        let version = TextVersionHash(version);
+        let version = TextSetId(version);
         let manifest = ManifestKind::Text(version, playlist, rendition.clone());
         let playlist = RequestedResource::Manifest { title: title.clone(), manifest, file: None };
         let part = RequestedResource::Text(TextUrl { title, version, rendition, part });

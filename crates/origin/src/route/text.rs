@@ -9,7 +9,7 @@ use store::Key;
 
 /// Name of a text set, such as `t-9f86d081884c7d65`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct TextVersionHash(pub u64);
+pub struct TextSetId(pub u64);
 
 /// The URL of a text resource other than a playlist.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct TextUrl {
     /// The title.
     pub title: Key,
     /// Version of the title's text and of its segments.
-    pub version: TextVersionHash,
+    pub version: TextSetId,
     /// Name of the rendition.
     pub rendition: String,
     /// Resource within the rendition.
@@ -70,7 +70,7 @@ pub(super) fn parse_text_url(
     };
     let mut up = folder.rsplitn(3, '/');
     let rendition = up.next().filter(|name| name.starts_with("text="));
-    let version = up.next().and_then(TextVersionHash::parse_text_set_name);
+    let version = up.next().and_then(TextSetId::parse_text_set_name);
     let (Some(rendition), Some(version)) = (rendition, version) else {
         return Ok(None);
     };
@@ -122,15 +122,15 @@ fn parse_text_resource(name: &str, is_numbered: bool) -> Option<TextResource> {
         .or_else(|| time(".vtt").map(|time| TextResource::Vtt(time, HlsContainer::Cmaf)))
 }
 
-impl TextVersionHash {
-    fn parse_text_set_name(name: &str) -> Option<TextVersionHash> {
+impl TextSetId {
+    fn parse_text_set_name(name: &str) -> Option<TextSetId> {
         name.strip_prefix("t-")
             .and_then(parse_version)
-            .map(TextVersionHash)
+            .map(TextSetId)
     }
 }
 
-impl fmt::Display for TextVersionHash {
+impl fmt::Display for TextSetId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "t-{:016x}", self.0)
     }

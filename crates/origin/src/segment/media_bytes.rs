@@ -23,7 +23,7 @@ pub(super) enum MediaBytes {
 impl MediaBytes {
     /// Reads ranges of a remote object. For a local file, stores only the ranges, which
     /// [`MediaBytes::read_into`] reads later.
-    pub(super) async fn open_media(
+    pub(super) async fn fetch_or_defer_ranges(
         source: &BodySource,
         ranges: Vec<Range<u64>>,
     ) -> Result<MediaBytes, Error> {

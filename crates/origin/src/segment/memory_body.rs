@@ -15,13 +15,13 @@ pub(crate) struct MemoryBody(pub(crate) Vec<PlannedPart>);
 
 /// Memory for generated segments.
 #[derive(Clone)]
-pub(crate) struct SegmentMemory {
+pub(crate) struct SegmentAllocator {
     pub(crate) arena: Arc<Arena>,
     /// Segments with fewer bytes than this will be cached.
     pub(crate) cached_bytes_max: u64,
 }
 
-impl SegmentMemory {
+impl SegmentAllocator {
     /// Calls `write` to fill up to `len` bytes of memory. `write` returns the number of bytes that
     /// it wrote. The memory may initially contain any bytes, so `write` must not read bytes that it
     /// has not written.

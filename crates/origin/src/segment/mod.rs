@@ -106,7 +106,7 @@ async fn respond_from_title(
         cache.insert_new_segment(path, segment.clone());
     }
     let response = segment
-        .send_segment(source.into_verified(), request)
+        .send_segment(source.without_first_check(), request)
         .await?;
     if reads_ahead {
         located.read_ahead();

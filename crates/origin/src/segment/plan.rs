@@ -63,18 +63,18 @@ impl LocatedSegment<'_> {
         match self.position {
             SegmentPosition::Init => {
                 let init = PlannedPart::Generated(Bytes::from(p.init_segment(self.rendition)));
-                let facts = self.build_segment_facts(self.cmaf_content_type(), "i", 0, None);
+                let facts = self.build_segment_metadata(self.cmaf_content_type(), "i", 0, None);
                 Ok(SegmentPlan::from_ranges(facts, vec![init]))
             }
             SegmentPosition::KeyFrame(sample) => {
-                let facts = self.build_segment_facts(
+                let facts = self.build_segment_metadata(
                     self.cmaf_content_type(),
                     "k",
                     u64::from(sample),
                     None,
                 );
                 if let Some(job) = self.build_protect_job(SegmentOrKeyFrame::KeyFrame(sample)) {
-                    return Ok(SegmentPlan::from_job(facts, None, job));
+                    return Ok(SegmentPlan::from_protect_job(facts, None, job));
                 }
                 let plan = p.plan_key_frame(self.rendition, sample);
                 Ok(SegmentPlan::from_ranges(facts, body_parts(plan)))
@@ -83,14 +83,14 @@ impl LocatedSegment<'_> {
                 if let Some(job) = self.build_protect_job(SegmentOrKeyFrame::Segment(index)) {
                     let link = self.next_segment_link(index);
                     let facts =
-                        self.build_segment_facts(self.cmaf_content_type(), "c", index as u64, link);
+                        self.build_segment_metadata(self.cmaf_content_type(), "c", index as u64, link);
                     let siblings = self.sibling_ranges(index);
-                    return Ok(SegmentPlan::from_job(facts, siblings, job));
+                    return Ok(SegmentPlan::from_protect_job(facts, siblings, job));
                 }
                 let plan = p.plan_segment(self.rendition, index);
                 let link = self.next_segment_link(index);
                 let facts =
-                    self.build_segment_facts(self.cmaf_content_type(), "c", index as u64, link);
+                    self.build_segment_metadata(self.cmaf_content_type(), "c", index as u64, link);
                 let content = match self.encryption(index) {
                     Some(encryption) => PlannedProcessing::Transmuxed(HlsSegmentJob::from_parts(
                         body_parts(plan),
@@ -107,7 +107,7 @@ impl LocatedSegment<'_> {
             SegmentPosition::Media(index, form) => {
                 let content_type = HeaderValue::from_static(content_type_of(form.suffix()));
                 let link = self.next_segment_link(index);
-                let facts = self.build_segment_facts(content_type, "t", index as u64, link);
+                let facts = self.build_segment_metadata(content_type, "t", index as u64, link);
                 let samples = SegmentSamples::new(p.clone(), self.rendition_index, index);
                 Ok(SegmentPlan {
                     facts,
@@ -146,7 +146,7 @@ impl LocatedSegment<'_> {
         })
     }
 
-    fn build_segment_facts(
+    fn build_segment_metadata(
         &self,
         content_type: HeaderValue,
         etag_kind: &str,
@@ -212,7 +212,7 @@ impl SegmentPlan {
         }
     }
 
-    fn from_job(
+    fn from_protect_job(
         facts: SegmentFacts,
         sibling_ranges: Option<Arc<[Range<u64>]>>,
         job: ProtectJob,

@@ -4,7 +4,7 @@
 use crate::drm::source_cipher::TrackCiphers;
 use crate::error;
 use crate::segment::media_bytes::MediaBytes;
-use crate::segment::memory_body::{MemoryBody, SegmentMemory};
+use crate::segment::memory_body::{MemoryBody, SegmentAllocator};
 use crate::segment::transmux::{refuse_too_long_segment, run_inline_or_blocking};
 use crate::send::body_source::BodySource;
 use media::plan::{KnownSubsamples, Plan, SegmentOrKeyFrame};
@@ -100,11 +100,11 @@ impl ProtectJob {
     pub(crate) async fn encrypt_segment_into_memory(
         self,
         source: &BodySource,
-        memory: &SegmentMemory,
+        memory: &SegmentAllocator,
     ) -> Result<(MemoryBody, Option<SubsampleMap>), Error> {
         let unmapped = self.plan_fragment(None)?;
         let len = refuse_too_long_plan(&unmapped)?;
-        let media = MediaBytes::open_media(source, unmapped.source_ranges).await?;
+        let media = MediaBytes::fetch_or_defer_ranges(source, unmapped.source_ranges).await?;
         let is_quick = len <= ENCRYPT_INLINE_BYTES_MAX && media.can_read_inline(source);
         let memory = memory.clone();
         run_inline_or_blocking("encrypt", is_quick, move || {
@@ -139,7 +139,7 @@ impl ProtectJob {
     fn encrypt_fragment(
         &self,
         media: &MediaBytes,
-        memory: &SegmentMemory,
+        memory: &SegmentAllocator,
     ) -> Result<(MemoryBody, Option<SubsampleMap>), Error> {
         let (mut head, mut new_map) = (Vec::new(), None);
         let payload = memory.allocate_and_write(media.len()?, |payload| {

@@ -127,7 +127,7 @@ impl ProtectedStream {
             let frame = self.media.next_frame().await;
             let frame = frame.map_err(|e| error::from_store(&e))?;
             let frame = frame.ok_or_else(|| error::from_store(&store::Error::Changed))?;
-            for bytes in frame.iter().filter_map(PlannedPart::bytes_in_memory) {
+            for bytes in frame.iter().filter_map(PlannedPart::as_memory_bytes) {
                 self.pending.extend_from_slice(bytes);
             }
         }

@@ -9,7 +9,7 @@
 use crate::error;
 use crate::error::no_such_segment;
 use crate::segment::hls_aes128::{CbcEncryptor, SegmentEncryption};
-use crate::segment::memory_body::{MemoryBody, SegmentMemory};
+use crate::segment::memory_body::{MemoryBody, SegmentAllocator};
 use crate::send::body_parts::PlannedPart;
 use crate::send::body_source::BodySource;
 use crate::send::build_body;
@@ -94,7 +94,7 @@ impl SegmentSamples {
         Ok(ResolvedSamples {
             units: self
                 .presentation
-                .segment_access_units(rendition, self.segment),
+                .plan_access_units(rendition, self.segment),
             presentation: self.presentation,
             rendition: self.rendition,
         })
@@ -129,7 +129,7 @@ impl HlsSegmentJob {
     pub(crate) async fn write_segment_into_memory(
         self,
         source: &BodySource,
-        memory: &SegmentMemory,
+        memory: &SegmentAllocator,
     ) -> Result<MemoryBody, Error> {
         let encryption = self.encryption;
         let memory = memory.clone();
@@ -175,7 +175,7 @@ impl ResolvedSamples {
         self,
         source: &BodySource,
         encryption: Option<SegmentEncryption>,
-        memory: SegmentMemory,
+        memory: SegmentAllocator,
     ) -> Result<MemoryBody, Error> {
         let len = self.packed_len_max()?;
         let now = len <= PACK_INLINE_BYTES_MAX;
@@ -233,7 +233,7 @@ impl ResolvedSamples {
         parts: &[Bytes],
         len: usize,
         encryption: Option<&SegmentEncryption>,
-        memory: &SegmentMemory,
+        memory: &SegmentAllocator,
     ) -> Result<MemoryBody, Error> {
         let parts: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
         if self.uses_transport_stream()? {
@@ -263,7 +263,7 @@ impl ResolvedSamples {
         file: &LocalFile,
         reason: RequestReason,
         (len, encryption): (usize, Option<&SegmentEncryption>),
-        memory: &SegmentMemory,
+        memory: &SegmentAllocator,
     ) -> Result<MemoryBody, Error> {
         file.check_and_count_request(self.units.source_ranges.iter().cloned(), reason)
             .map_err(from_store_error)?;
@@ -303,7 +303,7 @@ fn concat_and_encrypt(
     parts: &[Bytes],
     len: usize,
     encryption: Option<&SegmentEncryption>,
-    memory: &SegmentMemory,
+    memory: &SegmentAllocator,
 ) -> Result<MemoryBody, Error> {
     if encryption.is_none() {
         return memory.copy_parts(parts);

@@ -24,7 +24,7 @@ impl PlannedPart {
     }
 
     /// Returns the bytes of the part. Returns `None` for a file range.
-    pub(crate) fn bytes_in_memory(&self) -> Option<&Bytes> {
+    pub(crate) fn as_memory_bytes(&self) -> Option<&Bytes> {
         match self {
             PlannedPart::Generated(bytes) | PlannedPart::Arena(bytes) => Some(bytes),
             PlannedPart::FileRange(_) => None,

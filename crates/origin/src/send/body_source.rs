@@ -27,7 +27,7 @@ pub(crate) struct BodySource {
 
 impl BodySource {
     /// Returns the same source for a caller that has just found the object unchanged.
-    pub(crate) fn into_verified(self) -> BodySource {
+    pub(crate) fn without_first_check(self) -> BodySource {
         BodySource {
             is_verified: true,
             ..self
@@ -37,7 +37,7 @@ impl BodySource {
     /// Returns whether reading these parts is quick enough for the event loop.
     pub(crate) fn can_read_inline(&self, pieces: &[PlannedPart]) -> bool {
         match &*self.object {
-            Object::Local(file) => self.as_local_source(file).can_read_inline(pieces),
+            Object::Local(file) => self.build_local_source(file).can_read_inline(pieces),
             Object::Remote(_) => false,
         }
     }
@@ -62,7 +62,7 @@ impl BodySource {
         }
     }
 
-    pub(super) fn as_local_source(&self, file: &Arc<LocalFile>) -> local_file::LocalSource {
+    pub(super) fn build_local_source(&self, file: &Arc<LocalFile>) -> local_file::LocalSource {
         local_file::LocalSource {
             file: file.clone(),
             reason: self.reason,

@@ -29,7 +29,7 @@ pub(super) async fn build_piped_remote_body(
     let Some(spliced) = object.splice_range(range, reason).await? else {
         return Ok(None);
     };
-    let made = |piece: &PlannedPart| piece.bytes_in_memory().map(|_| piece.to_body_part());
+    let made = |piece: &PlannedPart| piece.as_memory_bytes().map(|_| piece.to_body_part());
     let pass_through = PipedRemoteBody {
         before: pieces.iter().map_while(made).collect(),
         spliced: Some(spliced),

@@ -76,7 +76,7 @@ pub(super) async fn read_parts(
                 parts.extend(
                     frame
                         .iter()
-                        .filter_map(PlannedPart::bytes_in_memory)
+                        .filter_map(PlannedPart::as_memory_bytes)
                         .cloned(),
                 );
                 continue;

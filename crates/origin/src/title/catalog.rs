@@ -52,7 +52,7 @@ fn log_left_out_parts(title: &Title) {
 
 /// The kind of request for which a title is built.
 #[derive(Debug, Clone, Copy)]
-enum TitleBuildPurpose {
+enum TitleBuildScope {
     /// Requests for manifests and all other resources except segments. The title must contain the
     /// captions, because manifests announce them.
     Manifests,
@@ -211,7 +211,7 @@ impl Catalog {
     /// time.
     pub(crate) async fn load_title(self: &Arc<Catalog>, key: &Key) -> Result<Arc<Title>, Error> {
         if !self.is_caching {
-            let build = self.build_uncached(key, TitleBuildPurpose::Manifests);
+            let build = self.build_uncached(key, TitleBuildScope::Manifests);
             return Box::pin(trace::in_span("index", build)).await.map(Arc::new);
         }
         if let Some(entry) = self.entries.get(key)
@@ -232,7 +232,7 @@ impl Catalog {
         if self.is_caching {
             return self.load_title(key).await;
         }
-        let build = self.build_uncached(key, TitleBuildPurpose::Segments);
+        let build = self.build_uncached(key, TitleBuildScope::Segments);
         Box::pin(trace::in_span("index", build)).await.map(Arc::new)
     }
 
@@ -253,7 +253,7 @@ impl Catalog {
 
     /// Returns whether the film at a path is encrypted. If so, the film is not served as an
     /// unencrypted file.
-    pub(crate) fn is_encrypting(&self, path: &Key) -> bool {
+    pub(crate) fn encrypts_title(&self, path: &Key) -> bool {
         self.packaging_rules.master_secret.is_some() || self.is_protecting(path)
     }
 
@@ -265,7 +265,7 @@ impl Catalog {
 
     /// Returns whether static files may exist below a title. Returns `false` for a remote title
     /// that is named like a film, because each look-up would cost a request.
-    pub(crate) fn may_contain_files(&self, key: &Key) -> bool {
+    pub(crate) fn may_contain_static_files(&self, key: &Key) -> bool {
         !(self.library().is_remote() && file_names::is_media(key.name()))
     }
 
@@ -416,7 +416,7 @@ impl Catalog {
     }
 
     async fn build_entry(self: &Arc<Catalog>, key: &Key) -> CatalogEntry {
-        let outcome = self.build_uncached(key, TitleBuildPurpose::Manifests).await;
+        let outcome = self.build_uncached(key, TitleBuildScope::Manifests).await;
         match &outcome {
             // Clients may request any path, so a missing title is not worth a warning.
             Err(error) if error.status == http::StatusCode::NOT_FOUND => {
@@ -440,7 +440,7 @@ impl Catalog {
     async fn build_uncached(
         self: &Arc<Catalog>,
         key: &Key,
-        purpose: TitleBuildPurpose,
+        purpose: TitleBuildScope,
     ) -> Result<Title, Error> {
         let built = self.build_in_steps(key, purpose).await;
         // A missing file is not counted as a build.
@@ -455,7 +455,7 @@ impl Catalog {
     async fn build_in_steps(
         self: &Arc<Catalog>,
         key: &Key,
-        purpose: TitleBuildPurpose,
+        purpose: TitleBuildScope,
     ) -> Result<Title, Error> {
         // This permit limits the number of drafts in memory. Build permits are acquired later, so
         // that a task never waits for this permit while it holds a build permit. The permit moves
@@ -465,12 +465,12 @@ impl Catalog {
         let path = key.clone();
         let open = move |catalog: &Catalog| {
             let indexes = match purpose {
-                TitleBuildPurpose::Manifests => &catalog.index_cache,
-                TitleBuildPurpose::Segments => &catalog.segment_indexes,
+                TitleBuildScope::Manifests => &catalog.index_cache,
+                TitleBuildScope::Segments => &catalog.segment_indexes,
             };
             let content = match purpose {
-                TitleBuildPurpose::Manifests => TitlePartsToLoad::MediaAndText,
-                TitleBuildPurpose::Segments => TitlePartsToLoad::Media,
+                TitleBuildScope::Manifests => TitlePartsToLoad::MediaAndText,
+                TitleBuildScope::Segments => TitlePartsToLoad::Media,
             };
             let rules = &catalog.packaging_rules;
             let draft = TitleDraft::open_draft(&catalog.stores, indexes, &path, (rules, content))?;

@@ -6,7 +6,7 @@
 //! that was modified very recently is not stored. If the film is modified again soon, both versions
 //! may have the same time, because the file system's clock is coarse.
 
-use crate::title::indexer::{self, IndexedFile};
+use crate::title::indexer::{self, MediaOrReferences};
 use crate::title::stores::{FileLocation, MediaStores};
 use media::index::{Index, Indexer};
 use media::mp4;
@@ -73,7 +73,7 @@ impl IndexCache {
         stores: &MediaStores,
         place: &FileLocation,
         object: &Object,
-    ) -> Result<IndexedFile, Error> {
+    ) -> Result<MediaOrReferences, Error> {
         let (name, version) = (
             stores.global_file_name(place),
             version_bytes(object.version()),
@@ -84,7 +84,7 @@ impl IndexCache {
             match parse_stored_index(&bytes, object.len()) {
                 Some(index) => {
                     object.free_first_bytes();
-                    return Ok(IndexedFile::Media(index));
+                    return Ok(MediaOrReferences::Media(index));
                 }
                 // The entry is intact, but contains no valid index. For example, another program
                 // may have written the entry.
@@ -95,7 +95,7 @@ impl IndexCache {
             return indexer::index_without_captions(&place.key, object);
         }
         let indexed = indexer::index_file(&place.key, object)?;
-        if let (Some(disk), IndexedFile::Media(index)) = (&self.disk, &indexed) {
+        if let (Some(disk), MediaOrReferences::Media(index)) = (&self.disk, &indexed) {
             self.store_index(disk, &name, &version, index, object);
         }
         Ok(indexed)

@@ -21,7 +21,7 @@ const WALK_STEPS_MAX: u32 = 16;
 const WALK_STEP_BYTES_MAX: u64 = 2 << 20;
 
 /// An indexed file.
-pub(crate) enum IndexedFile {
+pub(crate) enum MediaOrReferences {
     /// A film with its own media.
     Media(Index),
     /// An index MP4, which contains the tables of media in other files.
@@ -29,13 +29,13 @@ pub(crate) enum IndexedFile {
 }
 
 /// Indexes a file and searches it for captions. Blocks the thread.
-pub(crate) fn index_file(key: &Key, object: &Object) -> Result<IndexedFile, Error> {
+pub(crate) fn index_file(key: &Key, object: &Object) -> Result<MediaOrReferences, Error> {
     index_with_caption_search(key, object, find_captions)
 }
 
 /// Indexes a file for segment requests. Does not search the file for captions, because the search
 /// reads media and only manifests announce captions. Blocks the thread.
-pub(crate) fn index_without_captions(key: &Key, object: &Object) -> Result<IndexedFile, Error> {
+pub(crate) fn index_without_captions(key: &Key, object: &Object) -> Result<MediaOrReferences, Error> {
     index_with_caption_search(key, object, |_, _| None)
 }
 
@@ -43,7 +43,7 @@ fn index_with_caption_search(
     key: &Key,
     object: &Object,
     find_captions: impl Fn(&Object, &Index) -> Option<Vec<CaptionChannel>>,
-) -> Result<IndexedFile, Error> {
+) -> Result<MediaOrReferences, Error> {
     let of_media = |e: media::Error| error::from_media(key.as_str(), &e);
     let mut indexer = Indexer::new(object.len());
     let mut walk = FragmentWalk::default();
@@ -65,7 +65,7 @@ fn index_with_caption_search(
         indexer.feed(&bytes).map_err(of_media)?;
     }
     if let Some(references) = indexer.take_references() {
-        return Ok(IndexedFile::References(references));
+        return Ok(MediaOrReferences::References(references));
     }
     let mut index = indexer.finish().map_err(of_media)?;
     let media_hash = tag_or_probe_hash(object).map_err(|e| error::from_store(&e))?;
@@ -81,7 +81,7 @@ fn index_with_caption_search(
     if object.changed() {
         return Err(error::from_store(&store::Error::Changed));
     }
-    Ok(IndexedFile::Media(index))
+    Ok(MediaOrReferences::Media(index))
 }
 
 /// Counts the steps from fragment to fragment in a remote file. Each step costs a round trip, so

@@ -18,7 +18,7 @@ use store::{Key, Object, ObjectVersion};
 
 /// Target durations of segments.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SegmentDurations {
+pub(crate) struct TargetSegmentDurations {
     /// Target duration of HLS segments, in milliseconds.
     pub(crate) hls_ms: u32,
     /// Target duration of DASH segments, in milliseconds.
@@ -27,7 +27,7 @@ pub(crate) struct SegmentDurations {
 
 /// Packaging rules shared by all titles of a library.
 pub(crate) struct LibraryPackagingRules {
-    pub(crate) segment_durations: SegmentDurations,
+    pub(crate) segment_durations: TargetSegmentDurations,
     /// Secret from which content keys are derived, if segments are encrypted with AES-128.
     pub(crate) master_secret: Option<MasterSecret>,
     pub(crate) manifest_rules: ManifestOptions,
@@ -150,7 +150,7 @@ impl Title {
     }
 
     /// Returns the segment set of the HLS presentation.
-    pub(crate) fn hls_segment_set(&self) -> SegmentSetId {
+    pub(crate) fn hls_segment_set_id(&self) -> SegmentSetId {
         SegmentSetId {
             segment_ms: self.hls.segment_duration_ms,
             version: self.hls.version_hash,

@@ -8,7 +8,7 @@ use crate::error;
 use crate::title::caption_channels::find_captions;
 use crate::title::file_names::{FILES_MAX, is_server_manifest};
 use crate::title::index_cache::IndexCache;
-use crate::title::indexer::{self, IndexedFile};
+use crate::title::indexer::{self, MediaOrReferences};
 use crate::title::left_out::LeftOutPart;
 use crate::title::stores::{FileLocation, MediaStores};
 use media::bmff::dref::DataReference;
@@ -173,23 +173,23 @@ impl SourceOpener<'_> {
         &mut self,
         place: FileLocation,
         object: Arc<Object>,
-        indexed: IndexedFile,
+        indexed: MediaOrReferences,
         listed_tracks: Option<&[SmilTrack]>,
     ) -> Result<(), Error> {
         match indexed {
             // The film was added before, either directly or through an index MP4.
             _ if self.has_media_file(&place) => Ok(()),
-            IndexedFile::Media(index) => self.push_media(place, object, index, listed_tracks),
-            IndexedFile::References(references) => {
+            MediaOrReferences::Media(index) => self.push_media(place, object, index, listed_tracks),
+            MediaOrReferences::References(references) => {
                 self.sources
                     .naming_files
                     .push((place.clone(), *object.version()));
-                self.add_referenced_media(&place, &object, references, listed_tracks)
+                self.add_index_mp4_media(&place, &object, references, listed_tracks)
             }
         }
     }
 
-    fn add_referenced_media(
+    fn add_index_mp4_media(
         &mut self,
         holder: &FileLocation,
         own: &Arc<Object>,
@@ -262,7 +262,7 @@ impl SourceOpener<'_> {
         listed_tracks: Option<&[SmilTrack]>,
     ) -> Result<(), Error> {
         if self.sources.media.len() >= FILES_MAX {
-            return Err(error::too_many_files(&place.key));
+            return Err(error::too_many_title_files(&place.key));
         }
         if let Some(listed_tracks) = listed_tracks {
             select_manifest_tracks(&mut index, listed_tracks);

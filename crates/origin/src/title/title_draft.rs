@@ -3,7 +3,7 @@
 //! second step waits for a key server. The caller can therefore run the second step without the
 //! resources that the other steps need.
 
-use crate::drm::title_drm::TitleAndSourceKeys;
+use crate::drm::title_drm::OutputAndSourceKeys;
 use crate::drm::{LibraryDrm, TitleDrm};
 use crate::error;
 use crate::response::compressible_text::ManifestTexts;
@@ -80,7 +80,7 @@ impl TitleDraft {
     pub(crate) fn load_keys(
         &self,
         drm: Option<&LibraryDrm>,
-    ) -> Result<Option<TitleAndSourceKeys>, Error> {
+    ) -> Result<Option<OutputAndSourceKeys>, Error> {
         let policy = drm.and_then(|drm| drm.policy_of(&self.key));
         let load = policy.map(|policy| policy.load_keys(&self.key, &self.hls));
         load.transpose()
@@ -91,7 +91,7 @@ impl TitleDraft {
         mut self,
         stores: &MediaStores,
         rules: &LibraryPackagingRules,
-        keys: Option<&TitleAndSourceKeys>,
+        keys: Option<&OutputAndSourceKeys>,
     ) -> Result<Title, Error> {
         let durations = rules.segment_durations;
         // With AES-128, the segment number is the IV, and an IV may be used only once. DASH
@@ -129,7 +129,7 @@ impl TitleDraft {
     fn build_dash_presentation(
         &self,
         rules: &LibraryPackagingRules,
-        keys: Option<&TitleAndSourceKeys>,
+        keys: Option<&OutputAndSourceKeys>,
     ) -> Result<Presentation, Error> {
         let indexes = self.hls.files.clone();
         let length_ms = rules.segment_durations.dash_ms;
@@ -189,7 +189,7 @@ fn build_presentation(
 /// Both presentations of a title get the same keys and IVs.
 fn protect_presentation(
     rules: &LibraryPackagingRules,
-    (key, keys): (&Key, Option<&TitleAndSourceKeys>),
+    (key, keys): (&Key, Option<&OutputAndSourceKeys>),
     presentation: &mut Presentation,
 ) -> Result<Option<TitleDrm>, Error> {
     let policy = rules.drm.as_ref().and_then(|drm| drm.policy_of(key));
@@ -241,7 +241,7 @@ fn refuse_protected_files(
 ) -> Result<(), Error> {
     match &rules.drm {
         Some(drm) if drm.policy_of(key).is_none() => {
-            drm.refuse_files_under_policy(key, sources.library_keys())
+            drm.refuse_references_to_protected(key, sources.library_keys())
         }
         _ => Ok(()),
     }

@@ -43,7 +43,7 @@ impl TitleFiles {
             .collect();
         match files.len() {
             0 => Err(error::not_found("the folder contains no film")),
-            n if n > FILES_MAX => Err(error::too_many_files(title)),
+            n if n > FILES_MAX => Err(error::too_many_title_files(title)),
             _ => Ok(TitleFiles {
                 media: files,
                 // In a folder of renditions, every text file belongs to the title.

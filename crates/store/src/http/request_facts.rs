@@ -114,7 +114,7 @@ pub(super) fn traceparent() -> Option<HeaderValue> {
 }
 
 /// Returns whether only the response's head is to be read at first.
-pub(super) fn is_body_deferred() -> bool {
+pub(super) fn is_body_read_later() -> bool {
     CALL.try_with(|call| call.head_only).unwrap_or(false)
 }
 

@@ -3,7 +3,7 @@
 use super::pool::ConnectionPool;
 use super::pooled_connection::PooledConnection;
 use super::request_facts::{
-    attach_body, edit_current_notes, is_body_deferred, record_request_kind, traceparent,
+    attach_body, edit_current_notes, is_body_read_later, record_request_kind, traceparent,
 };
 use super::{TransportError, WatchedBody};
 use async_trait::async_trait;
@@ -136,7 +136,7 @@ impl StorageHttpClient {
                 .insert(trace::TRACEPARENT, traceparent);
         }
         let wait = self.pool.options().timeouts.first_byte;
-        let expected = match is_body_deferred() {
+        let expected = match is_body_read_later() {
             true => 0,
             false => expected_len(request.headers()),
         };

@@ -150,7 +150,7 @@ fn bytes_are_resident_after_warming() {
     file.sync_all().unwrap();
     let all = 0..object.len();
     object.warm(all.clone(), RequestReason::Segment).unwrap();
-    assert_eq!(object.meter.wait_count(RequestReason::Segment), 1);
+    assert_eq!(object.meter.storage_wait_count(RequestReason::Segment), 1);
     if !object.is_range_resident(&all) {
         eprintln!("skipped: this file system does not report which pages are in memory");
     }

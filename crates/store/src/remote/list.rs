@@ -104,7 +104,7 @@ impl RemoteCore {
             let list = pages.list_paginated(prefix.as_deref(), options);
             let page = CALL.scope(guard.call.clone(), list).await;
             let page = page.map_err(|error| {
-                convert_list_failure(endpoint.classify_failure(&mut guard, &error))
+                convert_404_to_denied(endpoint.classify_failure(&mut guard, &error))
             })?;
             endpoint.record_success();
             guard.mark_complete();
@@ -125,7 +125,7 @@ impl RemoteCore {
 
 /// Converts a 404 response to a listing request into [`Error::Denied`]. For a folder without
 /// objects, storages return an empty list, so a 404 means that the address is wrong.
-fn convert_list_failure(failure: RequestFailure) -> RequestFailure {
+fn convert_404_to_denied(failure: RequestFailure) -> RequestFailure {
     let Error::NotFound = failure.error else {
         return failure;
     };

@@ -37,7 +37,7 @@ pub use object::RemoteObject;
 pub use options::{KeyRoute, Options, WeightedEndpoint};
 pub use range_reader::RangeReader;
 pub(crate) use remote_core::HEAD_BYTES;
-pub use request_observer::{CompletedRequest, FetchGuardFactory, RequestObserver};
+pub use request_observer::{CompletedRequest, ThreadHoldFactory, RequestObserver};
 pub use splice::{SplicedData, SplicedRange};
 
 use crate::http::ConnectionPool;

@@ -1,6 +1,6 @@
 //! Options of remote libraries.
 
-use super::{FetchGuardFactory, RequestObserver};
+use super::{ThreadHoldFactory, RequestObserver};
 use crate::TransportOptions;
 use regex::Regex;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ pub struct Options {
     /// Observes completed requests.
     pub watch: Option<RequestObserver>,
     /// Keeps the caller's thread alive while a shared fetch runs on this thread.
-    pub holder: Option<FetchGuardFactory>,
+    pub holder: Option<ThreadHoldFactory>,
 }
 
 /// A route for objects whose keys match a pattern.

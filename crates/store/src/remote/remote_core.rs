@@ -3,7 +3,7 @@
 use super::endpoints::EndpointTable;
 use super::latency_history::LatencyHistory;
 use super::retry_budget::RetryBudget;
-use super::{FetchGuardFactory, Options};
+use super::{ThreadHoldFactory, Options};
 use crate::pipe_pool::PipePool;
 use crate::range_cache::RangeCache;
 use crate::{Error, Key, Meter, ObjectVersion, RequestReason};
@@ -59,7 +59,7 @@ impl RemoteCore {
             .options
             .holder
             .as_ref()
-            .map(FetchGuardFactory::new_guard);
+            .map(ThreadHoldFactory::new_guard);
         runtime.spawn(trace::bind_trace(async move {
             fetch.await;
             drop(guard);

@@ -31,7 +31,7 @@ impl RemoteCore {
         mut call: StorageRequestContext,
     ) -> RequestGuard {
         self.meter.count_request(reason, 0);
-        self.meter.count_wait(reason);
+        self.meter.count_storage_wait(reason);
         let span = trace::start_span("storage.read", SpanKind::Client);
         let context = span.as_ref().and_then(OpenSpan::context);
         call.set_traceparent(context.and_then(TraceContext::to_header));

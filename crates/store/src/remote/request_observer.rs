@@ -30,14 +30,14 @@ impl fmt::Debug for RequestObserver {
 /// Creates guards that keep the caller's thread alive while a fetch runs on this thread. Other
 /// clients may be waiting for the bytes of this fetch.
 #[derive(Clone)]
-pub struct FetchGuardFactory(Arc<dyn Fn() -> Box<dyn Send> + Send + Sync>);
+pub struct ThreadHoldFactory(Arc<dyn Fn() -> Box<dyn Send> + Send + Sync>);
 
-impl FetchGuardFactory {
+impl ThreadHoldFactory {
     /// A fetch calls `hold` when it starts, and drops the returned value when it ends.
     pub fn new<H: Send + 'static>(
         hold: impl Fn() -> H + Send + Sync + 'static,
-    ) -> FetchGuardFactory {
-        FetchGuardFactory(Arc::new(move || Box::new(hold())))
+    ) -> ThreadHoldFactory {
+        ThreadHoldFactory(Arc::new(move || Box::new(hold())))
     }
 
     pub(super) fn new_guard(&self) -> Box<dyn Send> {
@@ -45,9 +45,9 @@ impl FetchGuardFactory {
     }
 }
 
-impl fmt::Debug for FetchGuardFactory {
+impl fmt::Debug for ThreadHoldFactory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("FetchGuardFactory")
+        f.write_str("ThreadHoldFactory")
     }
 }
 

@@ -5,7 +5,7 @@ use crate::suite::{concat_ranges, object_bytes, parse_key, patient_options, read
 use std::sync::Arc;
 use std::time::Duration;
 use store::{
-    Error, FetchGuardFactory, Object, Options, RequestReason, StorageTimeouts, Store,
+    Error, ThreadHoldFactory, Object, Options, RequestReason, StorageTimeouts, Store,
     TransportOptions,
 };
 
@@ -98,7 +98,7 @@ fn a_fetch_guard_lives_until_the_fetch_ends() {
     let server = FaultyServer::new(&[("film.mp4", object_bytes("film.mp4"))], true);
     let held = Arc::new(());
     let options = Options {
-        holder: Some(FetchGuardFactory::new({
+        holder: Some(ThreadHoldFactory::new({
             let held = held.clone();
             move || held.clone()
         })),

@@ -6,7 +6,7 @@ use crate::experiment::cpus::CpuList;
 use crate::experiment::document::{ExperimentDocument, LinkSpec, SinkSpec};
 use crate::experiment::placeholders::{RunContext, resolve_placeholder};
 use crate::experiment::quantity::QuantityLocator;
-use crate::experiment::sink_results::find_location_fault;
+use crate::experiment::series_and_histograms::find_location_fault;
 use crate::link::{LinkSettingError, LinkShape};
 use net::config::parse_duration;
 use toml::Spanned;

@@ -42,8 +42,8 @@ impl Expectation {
     /// fingerprints of its document's claims. If a bound changes later, the fingerprint changes as
     /// well, so that earlier runs are not used for the new bound.
     pub fn fingerprint(&self) -> String {
-        type SelectorValues = std::collections::BTreeMap<Spanned<String>, Spanned<Value>>;
-        let list = |values: &SelectorValues| {
+        type ArmSelectorValues = std::collections::BTreeMap<Spanned<String>, Spanned<Value>>;
+        let list = |values: &ArmSelectorValues| {
             let text = |(name, value): (&Spanned<String>, &Spanned<Value>)| {
                 let value = crate::experiment::scalar_text(value.get_ref()).unwrap_or_default();
                 format!("{}={value};", name.get_ref())

@@ -25,15 +25,15 @@ pub(super) fn build_workflow(experiment: &Table) -> Value {
     let (name, question) = (take_text("name"), take_text("question"));
     let mut made = WorkflowBuilder::default();
     let names = ExperimentNames::from_experiment(experiment);
-    take_tables(&mut left, "source", |name, table| {
+    take_converted_tables(&mut left, "source", |name, table| {
         made.add_source(name, table)
     });
     for (kind, role) in [("function", "command"), ("sink", "measure")] {
-        take_tables(&mut left, kind, |name, table| {
+        take_converted_tables(&mut left, kind, |name, table| {
             made.add_function(role, name, table, &names)
         });
     }
-    take_tables(&mut left, "link", |name, table| made.add_link(name, table));
+    take_converted_tables(&mut left, "link", |name, table| made.add_link(name, table));
     made.add_bounds(&mut left);
     made.add_expectations(&mut left);
     made.into_workflow(name, question, to_parameters(&left))
@@ -41,7 +41,7 @@ pub(super) fn build_workflow(experiment: &Table) -> Value {
 
 /// Calls `take` with the name and the table of each entry of `kind`. Removes the entries for which
 /// `take` returns `true`.
-fn take_tables(left: &mut Table, kind: &str, mut take: impl FnMut(&str, &Table) -> bool) {
+fn take_converted_tables(left: &mut Table, kind: &str, mut take: impl FnMut(&str, &Table) -> bool) {
     let Some(toml::Value::Table(all)) = left.get_mut(kind) else {
         return;
     };
@@ -187,7 +187,7 @@ impl WorkflowBuilder {
             for (name, bound) in bounds {
                 let check = json!({"at-most": super::overlay::toml_to_json(bound)});
                 self.assertions
-                    .push(format_assertion(name, "computational", check, "restart"));
+                    .push(build_assertion_json(name, "computational", check, "restart"));
             }
             left.remove("bounds");
         }
@@ -217,7 +217,7 @@ impl WorkflowBuilder {
             if that.is_empty() || !quantity || again != Ok(table.into()) {
                 return;
             }
-            made.push(format_assertion(&that, "quality", check, "wait"));
+            made.push(build_assertion_json(&that, "quality", check, "wait"));
         }
         self.assertions.append(&mut made);
         left.remove("expect");
@@ -304,7 +304,7 @@ fn take_sink_variables(left: &mut Table) -> Vec<Value> {
     Vec::new()
 }
 
-fn format_assertion(name: &str, condition: &str, check: Value, action: &str) -> Value {
+fn build_assertion_json(name: &str, condition: &str, check: Value, action: &str) -> Value {
     json!({
         "name": name,
         "value-predicate": {

@@ -6,7 +6,7 @@ use super::super::json_path::JsonPath;
 use super::function_map::{
     FunctionReplacement, find_function_counterpart, list_replaceable_functions,
 };
-use super::{list_processing_elements, reserved_names, text_field};
+use super::{enumerate_processing_array, reserved_names, text_field};
 use crate::experiment::built_in_functions;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +35,7 @@ pub(super) struct FunctionInstance {
 impl FunctionInstance {
     /// Returns the element of `function-restrictions` that describes this instance, if it exists.
     pub(super) fn function_restriction<'a>(&self, workflow: &'a Value) -> Option<&'a Value> {
-        let mut all = list_processing_elements(workflow, "function-restrictions");
+        let mut all = enumerate_processing_array(workflow, "function-restrictions");
         let found = all.find(|(_, one)| text_field(one, "instance") == Some(&self.instance));
         found.map(|(_, one)| one)
     }
@@ -58,7 +58,7 @@ pub(super) fn list_instances(
         });
     };
     let root = JsonPath::root().at("processing");
-    for (number, function) in list_processing_elements(workflow, "function-restrictions") {
+    for (number, function) in enumerate_processing_array(workflow, "function-restrictions") {
         let at = root.at("function-restrictions").element(number);
         let id = function.pointer("/general/id").and_then(Value::as_str);
         if let (Some(instance), Some(id)) = (text_field(function, "instance"), id) {
@@ -66,7 +66,7 @@ pub(super) fn list_instances(
         }
     }
     let mut fed_by: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (number, connection) in list_processing_elements(workflow, "connection-map") {
+    for (number, connection) in enumerate_processing_array(workflow, "connection-map") {
         let at = root.at("connection-map").element(number);
         let mut ends = Vec::new();
         for side in ["from", "to"] {

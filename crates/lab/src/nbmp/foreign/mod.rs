@@ -31,7 +31,7 @@ pub(crate) struct AdaptedWorkflow {
 /// contain an instance with the parameters of the experiment, such as `rounds`, or functions that
 /// only the lab has.
 pub(crate) fn is_foreign_workflow(workflow: &Value) -> bool {
-    !list_processing_elements(workflow, "function-restrictions").any(|(_, function)| {
+    !enumerate_processing_array(workflow, "function-restrictions").any(|(_, function)| {
         let id = function.pointer("/general/id").and_then(Value::as_str);
         let is_own = id.is_some_and(|id| OWN_FUNCTIONS.contains(&id));
         is_own || text_field(function, "instance") == Some(EXPERIMENT)
@@ -291,7 +291,7 @@ fn child_table<'a>(table: &'a mut Table, kind: &str) -> &'a mut Table {
 }
 
 /// Returns the elements of a list in `processing` with their indexes.
-fn list_processing_elements<'a>(
+fn enumerate_processing_array<'a>(
     workflow: &'a Value,
     list: &str,
 ) -> impl Iterator<Item = (usize, &'a Value)> + use<'a> {

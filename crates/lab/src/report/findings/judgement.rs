@@ -5,7 +5,7 @@ use super::run_data::RunData;
 use crate::experiment::document::{Expectation, SourceRange};
 use crate::experiment::{Arm, RunPlan};
 use crate::report::claims::{ClaimResult, evaluate_expectation};
-use crate::report::record_index::{RecordIndex, arm_from_values, has_all_values};
+use crate::report::record_index::{RecordIndex, arm_from_values, arm_has_values};
 use crate::report::verdict::Verdict;
 use std::collections::BTreeMap;
 
@@ -96,7 +96,7 @@ fn has_arms_of_expectation(plan: &RunPlan, expect: &Expectation) -> bool {
     let only = arm_from_values(&expect.only);
     let contains = |values: &Arm| {
         let mut arms = plan.arms.iter();
-        arms.any(|arm| has_all_values(arm, values) && has_all_values(arm, &only))
+        arms.any(|arm| arm_has_values(arm, values) && arm_has_values(arm, &only))
     };
     contains(&arm_from_values(&expect.of)) && contains(&arm_from_values(&expect.to))
 }

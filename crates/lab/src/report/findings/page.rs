@@ -40,7 +40,7 @@ impl Findings {
             let title = escape_line(&document.title);
             writeln!(out, "\n## Document {}: {title}", document.number)?;
             out.push_str(&self.overview_table(document.number).markdown());
-            self.write_limits(out, document.number)?;
+            self.write_unmeasurable_parts(out, document.number)?;
             let parts = self.parts_table(document.number);
             if !parts.rows.is_empty() {
                 writeln!(out, "Measured parts:\n{}", parts.markdown().trim_end())?;
@@ -143,7 +143,7 @@ impl Findings {
     }
 
     /// For each claim that is measured only in part, writes the part that cannot be measured.
-    fn write_limits(&self, out: &mut String, document: u32) -> std::fmt::Result {
+    fn write_unmeasurable_parts(&self, out: &mut String, document: u32) -> std::fmt::Result {
         for (claim, found) in self.claims_of_document(document) {
             if let (Some(reason), false) = (&claim.not_measurable, found.parts.is_empty()) {
                 let reason = escape_line(reason);

@@ -1,7 +1,7 @@
 //! Plots heat maps of ratios over two variables.
 
 use super::super::arms::describe_arm;
-use super::super::record_index::{RecordIndex, has_all_values};
+use super::super::record_index::{RecordIndex, arm_has_values};
 use super::super::table::{ReportTable, format_interval_or_range, format_number};
 use super::panel_arms::panel_title;
 use super::plot_requests::PlotRequest;
@@ -17,7 +17,7 @@ pub(super) fn heat_map_panels(
         return ("", found);
     };
     let several = wanted.quantities.len() > 1;
-    let of = |arm: &&Arm| has_all_values(arm, &wanted.of) && has_all_values(arm, &wanted.only);
+    let of = |arm: &&Arm| arm_has_values(arm, &wanted.of) && arm_has_values(arm, &wanted.only);
     let arms: Vec<&Arm> = runs.arms().filter(of).collect();
     let rest = |arm: &Arm| -> Arm {
         let mut rest = arm.clone();

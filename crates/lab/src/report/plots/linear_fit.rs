@@ -1,7 +1,7 @@
 //! Plots linear fits of the points below the knee. The knee is the load at which a server no longer
 //! keeps up.
 
-use super::super::record_index::{RecordIndex, has_all_values};
+use super::super::record_index::{RecordIndex, arm_has_values};
 use super::super::round_to_digits::round_to_digits;
 use super::super::table::{ReportTable, format_interval, format_number};
 use super::plot_requests::PlotRequest;
@@ -27,7 +27,7 @@ pub(super) fn fit_panels(
     let mut found = Vec::new();
     for quantity in &wanted.quantities {
         let mut groups: BTreeMap<String, Vec<&Arm>> = BTreeMap::new();
-        for arm in runs.arms().filter(|arm| has_all_values(arm, &wanted.only)) {
+        for arm in runs.arms().filter(|arm| arm_has_values(arm, &wanted.only)) {
             let own = wanted
                 .by
                 .iter()

@@ -1,7 +1,7 @@
 //! Divides the arms of a plot among its panels.
 
 use super::super::arms::describe_arm;
-use super::super::record_index::{RecordIndex, has_all_values};
+use super::super::record_index::{RecordIndex, arm_has_values};
 use super::plot_requests::PlotRequest;
 use crate::experiment::Arm;
 
@@ -22,7 +22,7 @@ pub(super) fn group_arms_by_panel<'a>(
     runs: &'a RecordIndex<'_>,
 ) -> Vec<PanelArms<'a>> {
     let mut found: Vec<PanelArms<'a>> = Vec::new();
-    for arm in runs.arms().filter(|arm| has_all_values(arm, &wanted.only)) {
+    for arm in runs.arms().filter(|arm| arm_has_values(arm, &wanted.only)) {
         let (mut cell, mut own) = (arm.clone(), arm.clone());
         cell.retain(|name, _| !wanted.by.contains(name));
         own.retain(|name, _| wanted.by.contains(name));

@@ -75,7 +75,7 @@ impl<'a> BolaWeights<'a> {
 
     /// Returns the buffer level in seconds from which this level has a better score than all lower
     /// levels.
-    fn switch_threshold_s(&self, level: usize) -> f64 {
+    fn entry_threshold_s(&self, level: usize) -> f64 {
         let (rate, utility) = (self.bitrates[level], self.utility(level));
         let crossing = |below: usize| {
             let (other, worth) = (self.bitrates[below], self.utility(below));
@@ -109,7 +109,7 @@ impl AbrRule for BolaRule {
             // grown to the threshold of this level.
             self.started = true;
             self.short_buffer = InsufficientBufferRule::default();
-            self.placeholder_s = (weights.switch_threshold_s(sustained) - view.buffer_s).max(0.0);
+            self.placeholder_s = (weights.entry_threshold_s(sustained) - view.buffer_s).max(0.0);
             return sustained.into();
         }
         let mut level = weights.best_level(view.buffer_s + self.placeholder_s);
@@ -131,7 +131,7 @@ impl AbrRule for BolaRule {
         if bound < level {
             level = bound;
             wait_s = 0.0;
-            let most = (weights.switch_threshold_s(level) - view.buffer_s).max(0.0);
+            let most = (weights.entry_threshold_s(level) - view.buffer_s).max(0.0);
             self.placeholder_s = self.placeholder_s.min(most);
         }
         LevelDecision { level, wait_s }
@@ -148,7 +148,7 @@ impl AbrRule for BolaRule {
             // which BOLA would choose the same level.
             self.placeholder_s = self
                 .placeholder_s
-                .max(weights.switch_threshold_s(level) - before_s);
+                .max(weights.entry_threshold_s(level) - before_s);
         }
     }
 

@@ -146,7 +146,7 @@ impl ViewerCollector {
             second.buffers_us.push(snapshot.buffer);
             second.bps += snapshot.bps;
             if *place < TRACES {
-                add_trace_point(
+                add_playback_trace_point(
                     &mut self.viewing.traces,
                     *place,
                     (
@@ -228,7 +228,7 @@ impl PendingViewerSecond {
     }
 }
 
-fn add_trace_point(traces: &mut Vec<PlaybackTrace>, place: u64, point: (u64, f32, f32)) {
+fn add_playback_trace_point(traces: &mut Vec<PlaybackTrace>, place: u64, point: (u64, f32, f32)) {
     match traces.iter_mut().find(|trace| trace.place == place) {
         Some(trace) => trace.points.push(point),
         None => traces.push(PlaybackTrace {

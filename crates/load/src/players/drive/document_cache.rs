@@ -105,7 +105,7 @@ impl DocumentCache {
             DocumentFormat::Index(index) => Ok(ParsedDocument::Segments(Arc::new(
                 index.parse_segments(&outcome.body)?,
             ))),
-            DocumentFormat::Movie => parse_mp4_moov(outcome),
+            DocumentFormat::Movie => read_size_and_duration(outcome),
             DocumentFormat::Manifest | DocumentFormat::Discard => {
                 self.parse_manifest(url, &outcome.body)
             }
@@ -149,7 +149,7 @@ fn document_key(format: &DocumentFormat, url: &Url, body: &[u8]) -> DocumentKey 
 
 /// Reads the size and the duration of an MP4 file whose `moov` box is at the start of the file. The
 /// size is taken from `Content-Range`, or from the length of a complete response (status 200).
-fn parse_mp4_moov(outcome: &RequestOutcome) -> Result<ParsedDocument> {
+fn read_size_and_duration(outcome: &RequestOutcome) -> Result<ParsedDocument> {
     let range = outcome.headers.get(http::header::CONTENT_RANGE);
     let total = range.and_then(|range| range.to_str().ok()?.rsplit_once('/')?.1.parse().ok());
     let whole = (outcome.status == 200).then_some(outcome.body_bytes);

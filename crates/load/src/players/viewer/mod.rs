@@ -226,7 +226,7 @@ impl Viewer {
             main.play_until(position, &mut self.journal);
             others
                 .iter_mut()
-                .for_each(|track| track.skip_until(position));
+                .for_each(|track| track.discard_media_before(position));
         }
         if let Some(at) = dry {
             if self.is_fully_fetched() {
@@ -286,7 +286,7 @@ impl Viewer {
     /// cancels all fetches and empties all buffers.
     fn seek_to(&mut self, share: f64) {
         let main = self.tracks.first().and_then(|track| track.known_segments());
-        let Some(length) = main.map(|segments| track_buffer::micros(segments.end_time())) else {
+        let Some(length) = main.map(|segments| track_buffer::micros(segments.last_segment_end())) else {
             return;
         };
         let target = (length as f64 * share.clamp(0.0, 1.0)) as i64;
@@ -295,7 +295,7 @@ impl Viewer {
         if ahead {
             self.tracks
                 .iter_mut()
-                .for_each(|track| track.skip_until(target));
+                .for_each(|track| track.discard_media_before(target));
             return;
         }
         for track in &mut self.tracks {

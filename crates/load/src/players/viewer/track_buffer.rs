@@ -271,7 +271,7 @@ impl TrackState {
     }
 
     /// Removes the media before `position` from the buffer. Does not record this media as played.
-    pub(super) fn skip_until(&mut self, position: i64) {
+    pub(super) fn discard_media_before(&mut self, position: i64) {
         self.played_us = position;
         while self
             .segments_buffered

@@ -44,7 +44,7 @@ fn build_constant_size_film(moov_first: bool) -> Vec<u8> {
 }
 
 /// Builds a progressive film in which the first box called `name` occurs twice.
-fn duplicate_box(name: &[u8; 4]) -> Vec<u8> {
+fn build_film_repeating_box(name: &[u8; 4]) -> Vec<u8> {
     let file = build_progressive(true);
     let at = file.windows(4).position(|found| found == name).unwrap() - 4;
     let len = u32::from_be_bytes(file[at..at + 4].try_into().unwrap()) as usize;
@@ -81,9 +81,9 @@ fn build_intact_and_broken_files() -> Vec<Vec<u8>> {
         build_index_mp4_of_two_files(),
         build_constant_size_film(true),
         build_constant_size_film(false),
-        duplicate_box(b"moov"),
-        duplicate_box(b"trak"),
-        duplicate_box(b"ftyp"),
+        build_film_repeating_box(b"moov"),
+        build_film_repeating_box(b"trak"),
+        build_film_repeating_box(b"ftyp"),
         build_film_of_brand(b"qt  "),
         build_film_of_brand(b"isom"),
         compressed,

@@ -142,7 +142,7 @@ impl AdaptationSet<'_> {
             self.write_video_attributes(out, presentation);
         }
         out.push_str(">\n");
-        self.write_properties(out, presentation, codec);
+        self.write_descriptors(out, presentation, codec);
         if !switchable.is_empty() {
             let ids: Vec<String> = switchable.iter().map(usize::to_string).collect();
             let scheme = "urn:mpeg:dash:adaptation-set-switching:2016";
@@ -220,7 +220,7 @@ impl AdaptationSet<'_> {
         }
     }
 
-    fn write_properties(&self, out: &mut String, presentation: &Presentation, codec: &Codec) {
+    fn write_descriptors(&self, out: &mut String, presentation: &Presentation, codec: &Codec) {
         if let TrackFormat::Audio(audio) = &codec.format {
             let (scheme, value) = &audio.dash_channel_configuration;
             write_property(out, "AudioChannelConfiguration", scheme, value);

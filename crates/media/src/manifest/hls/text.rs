@@ -57,7 +57,7 @@ pub(super) fn write_text_group(
             let _ = write!(out, ",LANGUAGE=\"{tag}\"");
         }
         let choice = choice_of(rendition);
-        let (is_default, is_forced) = (rendition.is_default, rendition.kind == TextKind::Forced);
+        let (is_default, is_forced_track) = (rendition.is_default, rendition.kind == TextKind::Forced);
         let is_first = !selectable.contains(&choice);
         selectable.push(choice);
         let yes = |is: bool| if is { "YES" } else { "NO" };
@@ -65,8 +65,8 @@ pub(super) fn write_text_group(
             out,
             ",DEFAULT={},AUTOSELECT={},FORCED={}",
             yes(is_default),
-            yes(is_default || is_forced || is_first),
-            yes(is_forced)
+            yes(is_default || is_forced_track || is_first),
+            yes(is_forced_track)
         );
         let characteristics = match rendition.kind {
             TextKind::Captions => Some(CAPTION_CHARACTERISTICS),

@@ -85,7 +85,7 @@ impl SegmentList {
     pub fn start_time(&self, n: usize) -> Time {
         match self.rows.get(n) {
             Some(row) => Time::new(row.start_ticks, row.timescale),
-            None => self.end_time(),
+            None => self.last_segment_end(),
         }
     }
 
@@ -98,7 +98,7 @@ impl SegmentList {
     }
 
     /// Returns the end of the last segment.
-    pub fn end_time(&self) -> Time {
+    pub fn last_segment_end(&self) -> Time {
         self.rows.last().map_or(Time::ZERO, |row| {
             Time::new(
                 row.start_ticks.saturating_add(row.duration_ticks),

@@ -44,7 +44,7 @@ fn a_ladder_with_two_languages_is_listed() {
     assert_eq!(mpd.mediaPresentationDuration, Some(Duration::from_secs(20)));
     assert_eq!(
         mpd.base_url[0].base,
-        format!("{}/", film.segment_set_name())
+        format!("{}/", film.segment_folder_name())
     );
     let [video, english, french] = adaptation_sets(&mpd) else {
         panic!("three sets")
@@ -115,7 +115,7 @@ fn commentary_is_an_alternate_with_its_name() {
     let mpd = parse_mpd_text(&text);
     let set = &adaptation_sets(&mpd)[2];
     assert_eq!(set.Role[0].value.as_deref(), Some("alternate"));
-    assert_eq!(set.Label[0].content, "<Director> & \"crew\"");
+    assert_eq!(set.LabelPair[0].content, "<Director> & \"crew\"");
 }
 
 #[test]

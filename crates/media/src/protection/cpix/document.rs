@@ -82,7 +82,7 @@ pub fn decrypt_key_document(
 ///
 /// # Errors
 /// The errors of [`decrypt_key_document`], except the errors for rules and key periods.
-pub fn decrypt_content_keys(
+pub fn list_content_keys(
     text: &str,
     decryptor: Option<&dyn KeyDocumentDecryptor>,
 ) -> Result<Vec<KeyDocumentEntry>> {

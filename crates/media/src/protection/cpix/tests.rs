@@ -65,7 +65,7 @@ fn keys_of_sources_need_no_rules_and_may_be_for_any_scheme() {
     let keys = key(SD, "commonEncryptionScheme=\"cens\"") + &key(HD, "");
     let text = document(&keys, "", "");
     assert!(parse_key_document(&text, SCHEME).is_err());
-    let keys = decrypt_content_keys(&text, None).expect("a legal document");
+    let keys = list_content_keys(&text, None).expect("a legal document");
     let ids: Vec<String> = keys.iter().map(|key| format_key_id(&key.key_id)).collect();
     assert_eq!(ids, [SD, HD]);
     for wrong in [
@@ -73,7 +73,7 @@ fn keys_of_sources_need_no_rules_and_may_be_for_any_scheme() {
         text.replace(HD, SD),
         text.replace("2.3", "3.0"),
     ] {
-        assert!(decrypt_content_keys(&wrong, None).is_err(), "{wrong}");
+        assert!(list_content_keys(&wrong, None).is_err(), "{wrong}");
     }
 }
 

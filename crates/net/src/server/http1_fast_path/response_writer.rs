@@ -52,7 +52,7 @@ impl ResponseWriter {
             response_head::write_head(&mut before, &parts, fields.as_ref(), framing, options);
         recycle_map(parts.headers);
         if matches!(framing, BodyFraming::Silent | BodyFraming::None) {
-            body.empty_for_head_request();
+            body.discard_bytes_for_head();
         }
         ResponseWriter {
             before,

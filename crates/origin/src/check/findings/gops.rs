@@ -50,7 +50,7 @@ const TRIM_FIX: &str =
     "trim the film at a key frame, or encode it when trimming (ffmpeg: without -c copy)";
 
 /// Returns the remedy for a note that the indexer made about a file.
-pub(super) fn choose_note_remedy(message: &str) -> &'static str {
+pub(super) fn choose_index_note_remedy(message: &str) -> &'static str {
     if message.contains("inside a GOP") {
         return TRIM_FIX;
     }

@@ -13,7 +13,7 @@ pub(super) const DEPTH_MAX: usize = 8;
 pub(super) const TITLES_MAX: usize = 5000;
 
 /// A folder that contains films.
-pub(super) struct FilmFolder {
+pub(super) struct FolderWithFilms {
     pub(super) folder: Key,
     /// Version hash of all films of the folder together.
     pub(super) version_hash: Option<u64>,
@@ -22,7 +22,7 @@ pub(super) struct FilmFolder {
 }
 
 /// Finds the films of a library. Skips unreadable entries. Blocks the thread.
-pub(super) fn find_films(store: &Store) -> (Vec<FilmFolder>, IgnoredFiles) {
+pub(super) fn find_films(store: &Store) -> (Vec<FolderWithFilms>, IgnoredFiles) {
     let (mut places, mut ignored) = (Vec::new(), IgnoredFiles::default());
     let mut count = 0;
     let mut ahead = vec![(Key::ROOT, 0)];
@@ -54,7 +54,7 @@ pub(super) fn find_films(store: &Store) -> (Vec<FilmFolder>, IgnoredFiles) {
             let found = TitleFiles::list_media(store, &key)
                 .ok()
                 .map(|found| found.version_hash());
-            places.push(FilmFolder {
+            places.push(FolderWithFilms {
                 folder: key,
                 version_hash: found,
                 files,

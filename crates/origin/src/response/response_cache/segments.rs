@@ -16,7 +16,7 @@ use crate::response::responder::ClientRequest;
 use crate::response::response_cache::subsamples::SubsampleCache;
 use crate::response::response_cache::unfinished_segment_budget::UnfinishedSegmentBudget;
 use crate::segment::cached_segment::CachedSegment;
-use crate::segment::memory_body::{MemoryBody, SegmentMemory};
+use crate::segment::memory_body::{MemoryBody, SegmentAllocator};
 use crate::send::body_source::BodySource;
 use crate::shard_capacity::entry_bytes_max;
 use crate::title::catalog::Catalog;
@@ -104,8 +104,8 @@ impl SegmentCache {
     }
 
     /// Returns the memory for a new segment that is about to be generated.
-    pub(crate) fn new_segment_memory(&self) -> SegmentMemory {
-        SegmentMemory {
+    pub(crate) fn new_segment_memory(&self) -> SegmentAllocator {
+        SegmentAllocator {
             arena: self.arena.clone(),
             cached_bytes_max: match self.overload.has_memory_to_cache() {
                 true => self.entry_bytes_max(),
@@ -163,7 +163,7 @@ impl SegmentCache {
         if self.should_promote(segment) {
             self.promote(path, segment, &source);
         }
-        Some(segment.send_segment(source.into_verified(), request).await)
+        Some(segment.send_segment(source.without_first_check(), request).await)
     }
 
     /// Adds the segment's length to the total of requested bytes. Returns the previous total.

@@ -1,7 +1,7 @@
 //! Tests of the catalog with the demo film in a temporary folder.
 
 use super::*;
-use crate::title::opened_title::SegmentDurations;
+use crate::title::opened_title::TargetSegmentDurations;
 use futures_util::FutureExt;
 use media::presentation::ManifestOptions;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub(crate) fn create_catalog(
 ) -> Arc<Catalog> {
     let store = Store::new(place.to_str().unwrap(), Options::default()).unwrap();
     let rules = LibraryPackagingRules {
-        segment_durations: SegmentDurations {
+        segment_durations: TargetSegmentDurations {
             hls_ms: 6000,
             dash_ms: 6000,
         },

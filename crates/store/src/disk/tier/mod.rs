@@ -31,9 +31,9 @@ use twox_hash::XxHash3_64;
 use self::file_name::{SUFFIX, file_name, hash_key};
 use self::format::TierFileHeader;
 use self::index::{TierEntry, TierIndex};
-pub use self::object_file::{TierBody, TierObject};
+pub use self::object_file::{TierBodySource, NewTierObject};
 use self::object_file::{
-    TierFileError, for_each_block, read_header_bytes, read_tier_entry, write_object_file,
+    TierFileError, for_each_block, read_header_bytes, read_index_entry, write_object_file,
 };
 use self::queue::WriteQueue;
 use self::scan_removals::{PurgeSelector, ScanRemovals};
@@ -144,7 +144,7 @@ impl DiskTier {
 
     /// Stores an object in the background, in place of any other object with the same key. Returns
     /// `false` if the queue is full or closed.
-    pub fn put(&self, object: TierObject) -> bool {
+    pub fn put(&self, object: NewTierObject) -> bool {
         let taken = self.shared.queue.enqueue_object(object);
         if !taken {
             self.shared.count_event(DROPPED);
@@ -242,14 +242,14 @@ impl DiskTier {
 
     /// Closes the tier as [`DiskTier::close`] does, and lets another process open the folder. This
     /// process can still remove objects.
-    pub fn close_and_unlock(&self, rest: impl IntoIterator<Item = TierObject>) {
+    pub fn close_and_unlock(&self, rest: impl IntoIterator<Item = NewTierObject>) {
         self.close(rest);
         self.shared.unlock_folder();
     }
 
     /// Writes the queued objects and then `rest`. Accepts no further objects. Blocks until all
     /// objects are written. Until then, removals and purges also affect the objects of `rest`.
-    pub fn close(&self, rest: impl IntoIterator<Item = TierObject>) {
+    pub fn close(&self, rest: impl IntoIterator<Item = NewTierObject>) {
         self.shared.queue.append_and_close(rest);
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(writer) = writer.take() {
@@ -287,7 +287,7 @@ impl TierState {
             let suffix = path.extension().and_then(|suffix| suffix.to_str());
             match suffix {
                 Some(SUFFIX) => {
-                    let known = read_tier_entry(&path).map(|(key, shelved)| {
+                    let known = read_index_entry(&path).map(|(key, shelved)| {
                         let is_outdated = outdated(&key);
                         let right = Some(file_name(hash_key(&key)).as_str()) == name;
                         right && self.index_scanned_file(&key, shelved, is_outdated)

@@ -39,7 +39,7 @@ const READ_BYTES: u64 = 1 << 20;
 
 /// An object to store.
 #[derive(Debug)]
-pub struct TierObject {
+pub struct NewTierObject {
     /// The key.
     pub key: String,
     /// Tags by which the object can be purged, separated by spaces.
@@ -47,12 +47,12 @@ pub struct TierObject {
     /// Metadata that is returned with the object.
     pub head: Vec<u8>,
     /// The bytes.
-    pub body: TierBody,
+    pub body: TierBodySource,
 }
 
 /// The location of an object's bytes.
 #[derive(Debug, Clone)]
-pub enum TierBody {
+pub enum TierBodySource {
     /// In memory.
     Memory(Vec<Bytes>),
     /// In a range of an open file. The file may have been removed from its folder, but stays
@@ -61,7 +61,7 @@ pub enum TierBody {
 }
 
 /// Reads the header of a file. Returns the key and the index entry of the object.
-pub(super) fn read_tier_entry(path: &Path) -> Result<(String, TierEntry), TierFileError> {
+pub(super) fn read_index_entry(path: &Path) -> Result<(String, TierEntry), TierFileError> {
     let file = File::open(path)?;
     let len = file.metadata()?.len();
     let bytes = read_header_bytes(&file)?;
@@ -85,7 +85,7 @@ pub(super) fn read_header_bytes(mut file: &File) -> Result<Vec<u8>, TierFileErro
 
 /// Writes a complete file and returns its length in bytes. Does not call `fsync`, because the
 /// checksums reveal a file that is incomplete after a crash.
-pub(super) fn write_object_file(path: &Path, object: &TierObject) -> io::Result<u64> {
+pub(super) fn write_object_file(path: &Path, object: &NewTierObject) -> io::Result<u64> {
     let (mut body_len, mut summed) = (0, XxHash3_64::new());
     object.body.for_each_block(|bytes| {
         body_len += bytes.len() as u64;
@@ -106,12 +106,12 @@ pub(super) fn write_object_file(path: &Path, object: &TierObject) -> io::Result<
     Ok(header.len() as u64 + body_len)
 }
 
-impl TierBody {
+impl TierBodySource {
     /// The length of the body in bytes.
     pub fn len(&self) -> u64 {
         match self {
-            TierBody::Memory(pieces) => pieces.iter().map(|piece| piece.len() as u64).sum(),
-            TierBody::File(_, range) => range.end - range.start,
+            TierBodySource::Memory(pieces) => pieces.iter().map(|piece| piece.len() as u64).sum(),
+            TierBodySource::File(_, range) => range.end - range.start,
         }
     }
 
@@ -122,8 +122,8 @@ impl TierBody {
 
     fn for_each_block(&self, mut with: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         match self {
-            TierBody::Memory(pieces) => pieces.iter().try_for_each(|piece| with(piece)),
-            TierBody::File(file, range) => for_each_block(file, range, with),
+            TierBodySource::Memory(pieces) => pieces.iter().try_for_each(|piece| with(piece)),
+            TierBodySource::File(file, range) => for_each_block(file, range, with),
         }
     }
 }

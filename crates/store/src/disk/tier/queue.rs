@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::TierObject;
+use super::NewTierObject;
 
 /// Approximate memory of a queued object in addition to its texts and its body, in bytes.
 const JOB_BYTES: u64 = 512;
@@ -28,12 +28,12 @@ struct WriteQueueState {
 /// An object to write, unless it is purged first.
 #[derive(Debug)]
 pub(super) struct WriteJob {
-    pub(super) object: TierObject,
+    pub(super) object: NewTierObject,
     doomed: AtomicBool,
 }
 
 impl WriteJob {
-    pub(super) fn new(object: TierObject) -> WriteJob {
+    pub(super) fn new(object: NewTierObject) -> WriteJob {
         WriteJob {
             object,
             doomed: AtomicBool::new(false),
@@ -47,7 +47,7 @@ impl WriteJob {
 
 /// Returns the size of a queued object. Without the texts, any number of objects with empty bodies
 /// would fit into the queue.
-fn queued_bytes(object: &TierObject) -> u64 {
+fn queued_bytes(object: &NewTierObject) -> u64 {
     let texts = object.key.len() + object.tags.len() + object.head.len();
     (texts as u64)
         .saturating_add(JOB_BYTES)
@@ -65,7 +65,7 @@ impl WriteQueue {
 
     /// Adds an object. Returns `false` if the queue is full or closed. An empty queue accepts an
     /// object of any size.
-    pub(super) fn enqueue_object(&self, object: TierObject) -> bool {
+    pub(super) fn enqueue_object(&self, object: NewTierObject) -> bool {
         let mut inner = self.lock();
         let bytes = inner.bytes.saturating_add(queued_bytes(&object));
         if inner.closed || (bytes > self.bytes_max && !inner.waiting.is_empty()) {
@@ -103,7 +103,7 @@ impl WriteQueue {
 
     /// Adds the objects of `rest`, even if the queue is full, and closes the queue. Adds nothing if
     /// the queue is already closed.
-    pub(super) fn append_and_close(&self, rest: impl IntoIterator<Item = TierObject>) {
+    pub(super) fn append_and_close(&self, rest: impl IntoIterator<Item = NewTierObject>) {
         // Collects the objects before the lock is held, because the iterator may use the queue.
         let rest: Vec<_> = rest.into_iter().collect();
         let mut inner = self.lock();
@@ -126,7 +126,7 @@ impl WriteQueue {
 
     /// Marks as purged the objects that `which` selects. Returns the number of objects that were
     /// newly marked.
-    pub(super) fn mark_purged(&self, which: impl Fn(&TierObject) -> bool) -> usize {
+    pub(super) fn mark_purged(&self, which: impl Fn(&NewTierObject) -> bool) -> usize {
         let inner = self.lock();
         let all = inner.waiting.iter().chain(&inner.current);
         let meant = all.filter(|job| which(&job.object));

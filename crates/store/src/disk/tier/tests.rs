@@ -38,30 +38,30 @@ fn write_objects(folder: &Path, keys: &[&str]) {
     assert_eq!(tier.counts().written, keys.len() as u64);
 }
 
-fn make_object(key: &str, len: usize) -> TierObject {
+fn make_object(key: &str, len: usize) -> NewTierObject {
     let byte = |n: usize| (n * 31 + key.len()) as u8;
-    TierObject {
+    NewTierObject {
         key: key.to_owned(),
         tags: format!("all t-{key}"),
         head: format!("head of {key}").into_bytes(),
-        body: TierBody::Memory(vec![
+        body: TierBodySource::Memory(vec![
             (0..len).map(byte).collect(),
             Bytes::from_static(b"end"),
         ]),
     }
 }
 
-fn read_body(object: &TierObject) -> Vec<u8> {
+fn read_body(object: &NewTierObject) -> Vec<u8> {
     match &object.body {
-        TierBody::Memory(pieces) => pieces.concat(),
-        TierBody::File(file, range) => file
+        TierBodySource::Memory(pieces) => pieces.concat(),
+        TierBodySource::File(file, range) => file
             .read(range.clone(), RequestReason::Plain)
             .unwrap()
             .to_vec(),
     }
 }
 
-fn is_stored(tier: &DiskTier, object: &TierObject) -> bool {
+fn is_stored(tier: &DiskTier, object: &NewTierObject) -> bool {
     let Some(found) = tier.get(&object.key) else {
         return false;
     };
@@ -123,8 +123,8 @@ fn objects_survive_a_restart_and_a_rewrite_of_their_own_file() {
     // Stores an object again from its own file. The tier reads this file while it writes the new
     // file.
     let found = tier.get("/c").unwrap();
-    let copy = TierObject {
-        body: TierBody::File(found.file, found.body),
+    let copy = NewTierObject {
+        body: TierBodySource::File(found.file, found.body),
         ..make_object("/c", 0)
     };
     let expected = read_body(&copy);

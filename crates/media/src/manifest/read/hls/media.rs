@@ -109,7 +109,7 @@ impl<'a> MediaPlaylistReader<'a> {
             }
             None => None,
         };
-        let address = self.new_address(uri);
+        let address = self.build_segment_address(uri);
         let init = self.segments.push_init(InitSegment { address, range });
         self.init_index = Some(init.map_err(|error| line.add_line_to_error(error))?);
         Ok(())
@@ -122,7 +122,7 @@ impl<'a> MediaPlaylistReader<'a> {
             .variables
             .substitute_variables(line.text, line)?
             .into_owned();
-        let address = self.segments.push_address(self.new_address(&uri));
+        let address = self.segments.push_address(self.build_segment_address(&uri));
         let range = match self.range.take() {
             Some(range) => Some(self.resolve_byte_range(address, range).ok_or_else(|| {
                 line.malformed_error(
@@ -163,7 +163,7 @@ impl<'a> MediaPlaylistReader<'a> {
         to_range(at.or(last.map(|(_, end)| end))?, len)
     }
 
-    fn new_address(&self, uri: &str) -> SegmentAddress {
+    fn build_segment_address(&self, uri: &str) -> SegmentAddress {
         SegmentAddress {
             base: Arc::clone(&self.base),
             text: uri.into(),

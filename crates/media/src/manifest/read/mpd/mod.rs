@@ -4,10 +4,10 @@ mod inherited_values;
 mod period;
 mod period_span;
 mod representation;
-mod timeline;
+mod segment_timings;
 
 use self::period_span::PeriodSpan;
-use self::timeline::SegmentBudget;
+use self::segment_timings::SegmentBudget;
 use super::decimal;
 use super::{MANIFEST_BYTES_MAX, ManifestRendition, ParsedManifest, SegmentListSource};
 use crate::error::{Error, ErrorKind, Result};

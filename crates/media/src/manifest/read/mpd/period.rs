@@ -5,7 +5,7 @@ use super::check_representation_count;
 use super::inherited_values::ElementScope;
 use super::period_span::PeriodSpan;
 use super::representation;
-use super::timeline::SegmentBudget;
+use super::segment_timings::SegmentBudget;
 use crate::error::Result;
 use crate::xml::XmlElement;
 

@@ -8,7 +8,7 @@ use super::super::segment_list::{
 use super::super::{ManifestRendition, SegmentListSource, SidxSource, resolve_url};
 use super::inherited_values::ElementScope;
 use super::period_span::PeriodSpan;
-use super::timeline::{self, SegmentBudget, SegmentTiming};
+use super::segment_timings::{self, SegmentBudget, SegmentTiming};
 use crate::error::{Error, Result};
 use crate::time::Time;
 use crate::xml::XmlElement;
@@ -85,7 +85,7 @@ fn parse_segment_template(
     media.resolve_segment_url(0, 0)?;
     let media = segments.push_address(media);
     let first = scope.parse_u64_attribute("startNumber")?.unwrap_or(1);
-    for (n, tick) in timeline::expand_timeline(scope, timescale, span, budget)?
+    for (n, tick) in segment_timings::list_segment_timings(scope, timescale, span, budget)?
         .into_iter()
         .enumerate()
     {
@@ -110,7 +110,7 @@ fn parse_segment_list(
         .into_iter()
         .flat_map(|list| list.children_named("SegmentURL"))
         .collect();
-    let ticks = timeline::expand_timeline(scope, timescale, span, budget)?;
+    let ticks = segment_timings::list_segment_timings(scope, timescale, span, budget)?;
     let one_by_one =
         ticks.len() == 1 && urls.len() > 1 && scope.parse_u64_attribute("duration")?.is_none();
     if one_by_one {

@@ -64,7 +64,7 @@ fn one_duration_fills_the_period() {
         "<SegmentTemplate timescale='1000' duration='4000' startNumber='0' media='$Number$.m4s'/>",
     ));
     let found = segments_of(&title, 0);
-    assert_eq!((found.len(), found.end_time()), (3, Time::from_ms(10_000)));
+    assert_eq!((found.len(), found.last_segment_end()), (3, Time::from_ms(10_000)));
     assert_eq!(found.duration(2), Time::from_ms(2000));
     assert_eq!(
         found.segment_resource(2).unwrap().unwrap().url.path(),
@@ -112,7 +112,7 @@ fn segment_lists_and_single_files_are_parsed() {
 
     let whole = parse_title(&video_mpd("<BaseURL>f.mp4</BaseURL>"));
     let found = segments_of(&whole, 0);
-    assert_eq!((found.len(), found.end_time()), (1, Time::from_ms(10_000)));
+    assert_eq!((found.len(), found.last_segment_end()), (1, Time::from_ms(10_000)));
     assert_eq!(found.segment_resource(0).unwrap().unwrap().range, None);
 }
 
@@ -154,7 +154,7 @@ fn a_sidx_gives_byte_ranges() {
     ]));
     let found = index.parse_segments(&sidx).unwrap();
     assert_eq!(found.start_time(1), Time::from_ms(2000));
-    assert_eq!(found.end_time(), Time::from_ms(3500));
+    assert_eq!(found.last_segment_end(), Time::from_ms(3500));
     assert_eq!(
         found.segment_resource(0).unwrap().unwrap().range,
         Some(766..4766)

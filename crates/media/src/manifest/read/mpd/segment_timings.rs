@@ -42,7 +42,7 @@ pub(super) struct SegmentTiming {
 }
 
 /// Returns the segments that `scope` describes.
-pub(super) fn expand_timeline(
+pub(super) fn list_segment_timings(
     scope: &ElementScope<'_>,
     timescale: u32,
     span: PeriodSpan,
@@ -109,7 +109,7 @@ fn expand_entries(
             Some(next) => next.parse_u64_attribute("t")?,
             None => until,
         };
-        let count = repeat_count(entry, time, duration, next)?;
+        let count = count_entry_segments(entry, time, duration, next)?;
         budget.take_segments(count)?;
         for _ in 0..count {
             ticks.push(SegmentTiming { time, duration });
@@ -121,7 +121,7 @@ fn expand_entries(
 
 /// Returns the number of segments of an `S` element. If `S@r` is negative, the segment repeats
 /// until the next `S` element or the end of the period.
-fn repeat_count(entry: &XmlElement, time: u64, duration: u64, next: Option<u64>) -> Result<u64> {
+fn count_entry_segments(entry: &XmlElement, time: u64, duration: u64, next: Option<u64>) -> Result<u64> {
     let repeat = entry.attribute("r").map_or(Ok(0), str::parse::<i64>);
     let repeat = repeat.map_err(|_| Error::malformed("S@r is not a number"))?;
     if let Ok(repeat) = u64::try_from(repeat) {

@@ -155,7 +155,7 @@ pub const PRINT: &str = "print-config";
 
 /// Returns the flags of the settings in `tables`, and the flags [`CONFIG`] and [`PRINT`], which
 /// every program has.
-pub fn build_program_args(tables: &[&[Setting]]) -> Vec<Arg> {
+pub fn build_command_args(tables: &[&[Setting]]) -> Vec<Arg> {
     let config = Arg::new(CONFIG)
         .long(CONFIG)
         .value_name("FILE")

@@ -64,14 +64,14 @@ enum SinkResultFault {
 
 /// Series and distributions of a sink.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct SinkResults {
+pub(crate) struct SeriesAndHistograms {
     /// Points (position and value) of each series, by name.
     pub(super) series: BTreeMap<String, Vec<[f64; 2]>>,
     /// Distributions, by name.
     pub(super) histograms: BTreeMap<String, HistogramRecord>,
 }
 
-impl SinkResults {
+impl SeriesAndHistograms {
     /// Reads the results of a sink that has exited.
     ///
     /// # Errors
@@ -79,9 +79,9 @@ impl SinkResults {
     pub(super) fn read_results(
         sink: &SinkSpec,
         output: &Path,
-    ) -> Result<SinkResults, SinkResultError> {
+    ) -> Result<SeriesAndHistograms, SinkResultError> {
         let files = SinkFiles { output };
-        let mut found = SinkResults::default();
+        let mut found = SeriesAndHistograms::default();
         for (name, series) in &sink.series {
             let name = name.get_ref();
             let points = series::read_series(&files, series)
@@ -101,7 +101,7 @@ impl SinkResults {
     ///
     /// # Errors
     /// Two parts have the same series, or histograms cannot be added.
-    pub(super) fn merge(&mut self, other: &SinkResults) -> Result<(), SinkResultError> {
+    pub(super) fn merge(&mut self, other: &SeriesAndHistograms) -> Result<(), SinkResultError> {
         for (name, points) in &other.series {
             if self.series.insert(name.clone(), points.clone()).is_some() {
                 return Err(sink_result_error(name, SinkResultFault::SeveralParts));

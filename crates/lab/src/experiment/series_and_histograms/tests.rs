@@ -16,7 +16,7 @@ fn collect_from(
     test: &str,
     words: &str,
     files: &[(&str, &str)],
-) -> Result<SinkResults, SinkResultError> {
+) -> Result<SeriesAndHistograms, SinkResultError> {
     let folder = create_folder(test);
     for (name, text) in files {
         std::fs::write(folder.join(name), text).unwrap();
@@ -24,7 +24,7 @@ fn collect_from(
     let text = format!("name='x'\nquestion='x'\nrounds=1\n[sink.s]\nrun='x'\n{words}");
     let document = ExperimentDocument::parse_toml(&text).unwrap();
     let sink = document.sink.get("s").unwrap();
-    let found = SinkResults::read_results(sink, &folder.join("s.out"));
+    let found = SeriesAndHistograms::read_results(sink, &folder.join("s.out"));
     std::fs::remove_dir_all(&folder).unwrap();
     found
 }
