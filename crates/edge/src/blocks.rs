@@ -21,14 +21,15 @@ use crate::object_body::SharedObjectBody;
 
 /// Maximum number of lookups of a block before the client's response is aborted. A lookup is
 /// repeated, for example, after the block was loaded from disk.
-const LOOKUPS_MAX: usize = 4;
+const BLOCK_LOOKUPS_MAX: usize = 4;
 
 /// The reason why a block is unavailable.
 #[derive(Debug, Clone)]
 pub enum BlockError {
     /// The object changed at the origin, or the origin ignored the range.
     ValidatorChanged,
-    /// The origin refused the request with the headers of this client.
+    /// The origin refused the request with the headers of this client, or of the other clients that
+    /// this client waited for.
     Refused,
     /// The origin failed.
     OriginFailed(Arc<Error>),
@@ -141,8 +142,8 @@ impl Edge {
             return Err(BlockError::ValidatorChanged);
         };
         let key = layout.block_key(n);
-        let mut was_loaded = false;
-        for _ in 0..LOOKUPS_MAX {
+        let (mut was_loaded, mut was_refused) = (false, false);
+        for _ in 0..BLOCK_LOOKUPS_MAX {
             if let Some(CacheEntry::Block(block)) = self.memory.get(&key) {
                 return Ok(block);
             }
@@ -169,10 +170,14 @@ impl Edge {
                 Some(FetchOutcome::Block(block)) => return Ok(block),
                 Some(FetchOutcome::ValidatorChanged) => return Err(BlockError::ValidatorChanged),
                 Some(FetchOutcome::Failed(error)) => return Err(BlockError::OriginFailed(error)),
-                _ => {}
+                // The origin refused another client's request, so this request is repeated.
+                outcome => was_refused = matches!(outcome, Some(FetchOutcome::Private(_))),
             }
         }
-        let what = format_args!("{LOOKUPS_MAX} fetches of a byte range failed");
+        if was_refused {
+            return Err(BlockError::Refused);
+        }
+        let what = format_args!("{BLOCK_LOOKUPS_MAX} fetches of a byte range failed");
         let error = Error::new_upstream_error(StatusCode::BAD_GATEWAY, what);
         Err(BlockError::OriginFailed(Arc::new(error)))
     }

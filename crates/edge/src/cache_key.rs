@@ -30,7 +30,7 @@ impl CacheKey {
 
     /// Returns the key without the lines of a pool, variant or block.
     pub fn primary_key(&self) -> &str {
-        self.0.split('\n').next().unwrap_or_default()
+        primary_key(&self.0)
     }
 
     /// Returns the key of the variant that these request headers select.
@@ -45,6 +45,11 @@ impl CacheKey {
         }
         CacheKey(text.into())
     }
+}
+
+/// Returns the primary key of a cache key, like [`CacheKey::primary_key`].
+pub fn primary_key(key: &str) -> &str {
+    key.split('\n').next().unwrap_or_default()
 }
 
 impl From<&str> for CacheKey {

@@ -46,6 +46,9 @@ pub struct CachedObject {
     /// Whether the object was used a second time. The second use writes the object to disk, and
     /// moves a large body to the arena. Also set for an object that was loaded from disk.
     pub is_reused: AtomicBool,
+    /// Whether the object may have replaced a variant index, so that unlisted variants may be
+    /// cached.
+    pub has_unlisted_variants: AtomicBool,
     /// The age in seconds, and the prepared headers of a hit at this age.
     pub hit_headers: ArcSwapOption<(u64, HeaderMap)>,
 }
@@ -79,6 +82,7 @@ impl CachedObject {
             is_purged: AtomicBool::new(false),
             use_count: AtomicU64::new(0),
             is_reused: AtomicBool::new(false),
+            has_unlisted_variants: AtomicBool::new(false),
             hit_headers: ArcSwapOption::empty(),
         }
     }
@@ -128,6 +132,7 @@ impl CachedObject {
             is_purged: AtomicBool::new(false),
             use_count: AtomicU64::new(self.use_count.load(Relaxed)),
             is_reused: AtomicBool::new(false),
+            has_unlisted_variants: AtomicBool::new(self.has_unlisted_variants.load(Relaxed)),
             hit_headers: ArcSwapOption::empty(),
         }
     }
@@ -148,6 +153,7 @@ impl CachedObject {
             is_purged: AtomicBool::new(self.is_purged.load(Relaxed)),
             use_count: AtomicU64::new(self.use_count.load(Relaxed)),
             is_reused: AtomicBool::new(true),
+            has_unlisted_variants: AtomicBool::new(self.has_unlisted_variants.load(Relaxed)),
             hit_headers: ArcSwapOption::empty(),
         }
     }

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 use net::FatalError;
 use net::metrics::{Counter, Gauge, MetricSpec, Metrics};
 use store::cache::{EvictionListener, LeadOrFollow, MemoryCache};
-use store::{DiskTier, TierHit, NewTierObject};
+use store::{DiskTier, ObjectToStore, TierHit};
 
 use crate::Edge;
 use crate::cache_entry::CacheEntry;
@@ -192,7 +192,7 @@ impl DiskCache {
     }
 
     /// Returns the objects in memory that are not on disk.
-    fn collect_memory_only_objects(&self) -> Vec<NewTierObject> {
+    fn collect_memory_only_objects(&self) -> Vec<ObjectToStore> {
         let Some(tier) = self.tier.get_if_open() else {
             return Vec::new();
         };
@@ -235,8 +235,17 @@ impl DiskCache {
         }
     }
 
+    /// Removes all entries of a URL. If the tier is not open yet, notes the URL. Returns the number
+    /// of removed entries (see [`DiskTier::remove_group`]).
+    pub fn remove_url(&self, url: &str) -> usize {
+        self.tier.note_removed_url(url);
+        let tier = self.tier.get_even_if_released();
+        tier.map_or(0, |tier| tier.remove_group(url))
+    }
+
     /// Removes the entries that `which` selects by key and tags. Returns the number of removed
-    /// entries (see [`DiskTier::purge`]).
+    /// entries (see [`DiskTier::purge`]). If the tier is not open yet, it starts empty, because
+    /// only keys and URLs can be noted.
     pub fn purge_entries(
         &self,
         which: impl Fn(&str, &str) -> bool + Send + Sync + 'static,
@@ -273,7 +282,7 @@ fn write_if_absent(tier: &DiskTier, key: &CacheKey, entry: &CacheEntry) {
     }
 }
 
-fn to_tier_object(key: &CacheKey, entry: &CacheEntry) -> Option<NewTierObject> {
+fn to_tier_object(key: &CacheKey, entry: &CacheEntry) -> Option<ObjectToStore> {
     let (tags, body) = match entry {
         CacheEntry::Object(object) if object.is_purged.load(Relaxed) => return None,
         CacheEntry::Object(object) => {
@@ -287,7 +296,7 @@ fn to_tier_object(key: &CacheKey, entry: &CacheEntry) -> Option<NewTierObject> {
         CacheEntry::Variants(_) => (String::new(), store::TierBodySource::Memory(Vec::new())),
         CacheEntry::Unshareable { .. } => return None,
     };
-    Some(NewTierObject {
+    Some(ObjectToStore {
         key: key.as_str().to_owned(),
         tags,
         head: PersistedEntry::from_entry(entry, SystemTime::now())?.to_json()?,

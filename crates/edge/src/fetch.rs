@@ -221,10 +221,11 @@ impl Edge {
         });
         let object = Arc::new(object);
         self.announce_variant(lead, request, &object);
+        self.store_object(lead, request, &object);
+        // Removed only now, because `store_object` looks at the entry that the object replaces.
         if let Some(replaced) = &request.cached {
             self.remove_object_and_blocks(replaced);
         }
-        self.store_object(lead, request, &object);
         object
     }
 }

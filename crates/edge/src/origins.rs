@@ -35,7 +35,7 @@ use upstream::{
 };
 
 use self::health::HealthChange;
-use self::member::{PoolConnectionSettings, OriginPoolMember, WeightedMember};
+use self::member::{OriginPoolMember, PoolConnectionSettings, WeightedMember};
 use self::membership::PoolMembers;
 use self::retry_budget::RetryBudget;
 

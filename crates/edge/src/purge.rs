@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::Edge;
 use crate::cache_entry::CacheEntry;
-use crate::cache_key::CacheKey;
+use crate::cache_key::{self, CacheKey};
 use crate::cached_object::CachedObject;
 use crate::fetch::FetchOutcome;
 
@@ -21,8 +21,8 @@ pub enum PurgeTarget {
 }
 
 impl PurgeTarget {
-    fn matches_entry(&self, key: &CacheKey, object: Option<&CachedObject>) -> bool {
-        let target = key.primary_key();
+    fn matches_entry(&self, key: &str, object: Option<&CachedObject>) -> bool {
+        let target = cache_key::primary_key(key);
         match self {
             PurgeTarget::Url(url) => target == url,
             PurgeTarget::Prefix(prefix) => target.starts_with(prefix.as_str()),
@@ -33,10 +33,9 @@ impl PurgeTarget {
     }
 
     fn matches_disk_entry(&self, key: &str, tags: &str) -> bool {
-        let key = CacheKey::from(key);
         match self {
             PurgeTarget::Tag(tag) => tags.split(' ').any(|other| other == tag),
-            _ => self.matches_entry(&key, None),
+            _ => self.matches_entry(key, None),
         }
     }
 }
@@ -70,7 +69,7 @@ impl Edge {
 
     /// Returns whether there may be variants under a key. Their keys are then unknown, because a
     /// variant index lists only the variants that were stored since the index was created or loaded
-    /// from disk. An unshareable mark may have replaced an index.
+    /// from disk. An object or an unshareable mark may have replaced an index.
     pub(crate) fn may_have_variants(&self, key: &CacheKey) -> bool {
         match self.memory.get(key) {
             Some(CacheEntry::Variants(_)) => true,
@@ -78,7 +77,8 @@ impl Edge {
                 has_unlisted_variants,
                 ..
             }) => has_unlisted_variants,
-            Some(CacheEntry::Object(_) | CacheEntry::Block(_)) => false,
+            Some(CacheEntry::Object(object)) => object.has_unlisted_variants.load(Relaxed),
+            Some(CacheEntry::Block(_)) => false,
             None => self.disk.may_have_entry(key.as_str()),
         }
     }
@@ -108,10 +108,13 @@ impl Edge {
     pub fn purge_objects(&self, target: &PurgeTarget, soft: bool) -> usize {
         // The disk tier is purged first. A request that starts to load an object from disk after the
         // fetches are marked then finds no object.
-        let purge_disk = || {
-            let target = target.clone();
-            self.disk
-                .purge_entries(move |key, tags| target.matches_disk_entry(key, tags))
+        let purge_disk = || match target {
+            PurgeTarget::Url(url) => self.disk.remove_url(url),
+            PurgeTarget::Prefix(_) | PurgeTarget::Tag(_) => {
+                let target = target.clone();
+                self.disk
+                    .purge_entries(move |key, tags| target.matches_disk_entry(key, tags))
+            }
         };
         let on_disk = purge_disk();
         // Fetches are marked before stored objects are removed. A fetch checks its mark after it
@@ -119,12 +122,12 @@ impl Edge {
         let marked_fetches = self.flights.mark_purged(|key, outcome| {
             match outcome {
                 Some(FetchOutcome::Stored(shared) | FetchOutcome::Revalidated(shared)) => {
-                    target.matches_entry(key, Some(&shared.object))
+                    target.matches_entry(key.as_str(), Some(&shared.object))
                 }
                 // The tags of a response that has not arrived yet are unknown. The origin may have
                 // generated the response before the purge, so the fetch is marked.
                 None if matches!(target, PurgeTarget::Tag(_)) => true,
-                _ => target.matches_entry(key, None),
+                _ => target.matches_entry(key.as_str(), None),
             }
         });
         let matched = Mutex::new(Vec::new());
@@ -132,10 +135,10 @@ impl Edge {
             let object = match entry {
                 CacheEntry::Object(object) => object,
                 // A soft purge keeps the blocks, which stay useful if their object is revalidated.
-                CacheEntry::Block(_) => return soft || !target.matches_entry(key, None),
+                CacheEntry::Block(_) => return soft || !target.matches_entry(key.as_str(), None),
                 CacheEntry::Variants(_) | CacheEntry::Unshareable { .. } => return true,
             };
-            if !target.matches_entry(key, Some(object)) {
+            if !target.matches_entry(key.as_str(), Some(object)) {
                 return true;
             }
             object.is_purged.store(true, Relaxed);

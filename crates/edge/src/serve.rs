@@ -174,8 +174,10 @@ const PROGRAM: &str = "edge";
 /// probes, and the fleet commands from NATS.
 const WORKERS_BESIDE: usize = 3;
 
-/// Starts the task that probes the origins, at the interval of the current settings. The task also
-/// closes idle connections that are no longer usable.
+/// Interval at which the edge closes idle upstream connections that are no longer usable.
+const IDLE_SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Starts the thread that probes the origins and closes idle connections that are no longer usable.
 fn start_health_probes(
     running: &mut RunningProgram,
     live: &Arc<ReloadableEdge>,
@@ -183,19 +185,29 @@ fn start_health_probes(
 ) -> Result<(), FatalError> {
     let (live, shutdown) = (live.clone(), running.shutdown().clone());
     running.spawn_async_thread("health", move || async move {
-        loop {
-            let edge = live.current_edge();
-            tokio::select! {
-                () = shutdown.wait_until_draining() => return,
-                () = edge.origins.probe_origins(worker) => {}
-            }
-            edge.origins.sweep_idle_connections();
-            tokio::select! {
-                () = shutdown.wait_until_draining() => return,
-                () = tokio::time::sleep(edge.settings.health_interval) => {}
-            }
+        tokio::select! {
+            () = shutdown.wait_until_draining() => {}
+            () = probe_periodically(&live, worker) => {}
+            () = sweep_periodically(&live) => {}
         }
     })
+}
+
+/// Probes the origins at the interval of the current settings. Never returns.
+async fn probe_periodically(live: &ReloadableEdge, worker: usize) {
+    loop {
+        let edge = live.current_edge();
+        edge.origins.probe_origins(worker).await;
+        tokio::time::sleep(edge.settings.health_interval).await;
+    }
+}
+
+/// Closes idle upstream connections that are no longer usable. Never returns.
+async fn sweep_periodically(live: &ReloadableEdge) {
+    loop {
+        tokio::time::sleep(IDLE_SWEEP_INTERVAL).await;
+        live.current_edge().origins.sweep_idle_connections();
+    }
 }
 
 /// Starts the task that resolves origins in DNS, at the interval of the current settings and after
@@ -276,7 +288,7 @@ fn start_tracing(settings: &EdgeSettings) -> Result<Option<RequestTracing>, Fata
     Ok(RequestTracing::new(tracer, timing))
 }
 
-fn build_edge(
+pub(crate) fn build_edge(
     settings: EdgeSettings,
     workers: usize,
     metrics: &Metrics,

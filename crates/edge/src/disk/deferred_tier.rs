@@ -3,23 +3,27 @@
 //! Only one process at a time may use the tier's folder. The successor starts without the tier. It
 //! opens the tier when the predecessor has written its objects and released the folder, or has
 //! exited. If the successor removes an entry before the tier is open, the entry is still on disk
-//! and would be found later. Therefore the keys of such entries are noted, and the entries are
-//! removed when the tier opens. Later removals are noted by the tier itself, while it reads its
+//! and would be found later. Therefore the keys or URLs of such entries are noted, and the entries
+//! are removed when the tier opens. Later removals are noted by the tier itself, while it reads its
 //! folder.
 
 use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use store::{DiskTier, NewTierObject};
+use store::{DiskTier, ObjectToStore};
+
+use crate::cache_key::primary_key;
 
 /// Maximum total size of the objects that wait to be written, in bytes. A single larger object is
 /// allowed.
 const WAITING_BYTES_MAX: u64 = 64 << 20;
-/// Maximum number of noted keys. If more entries are removed, the tier starts empty.
-const REMOVED_KEYS_MAX: usize = 65_536;
+/// Maximum number of noted keys and URLs together. They take at most about 1.2 MB of memory. If
+/// there are more of them, the tier starts empty.
+const REMOVED_HASHES_MAX: usize = 65_536;
 
 /// A disk tier that may be opened later. Cheap to clone; all clones refer to the same tier.
 #[derive(Clone)]
@@ -34,11 +38,34 @@ struct DeferredState {
     removed: Mutex<RemovedEntries>,
 }
 
-/// Entries that were removed before the tier was open.
-#[derive(Debug, Default)]
+/// Entries that were removed before the tier was open. Another key or URL with a noted hash only
+/// causes the removal of more entries than necessary.
+#[derive(Debug, Clone, Default)]
 struct RemovedEntries {
-    keys: HashSet<String>,
+    hasher: RandomState,
+    key_hashes: HashSet<u64>,
+    /// The hashes of the URLs whose entries were all removed.
+    url_hashes: HashSet<u64>,
     all: bool,
+}
+
+impl RemovedEntries {
+    fn contains_key(&self, key: &str) -> bool {
+        self.all
+            || self.key_hashes.contains(&self.hasher.hash_one(key))
+            || self
+                .url_hashes
+                .contains(&self.hasher.hash_one(primary_key(key)))
+    }
+
+    fn limit_memory(&mut self) {
+        if self.key_hashes.len() + self.url_hashes.len() > REMOVED_HASHES_MAX {
+            *self = RemovedEntries {
+                all: true,
+                ..RemovedEntries::default()
+            };
+        }
+    }
 }
 
 impl DeferredTier {
@@ -73,7 +100,7 @@ impl DeferredTier {
 
     /// Writes the queued objects and `rest`, and releases the folder for a successor process.
     /// Blocks the thread.
-    pub fn flush_and_release(&self, rest: impl IntoIterator<Item = NewTierObject>) {
+    pub fn flush_and_release(&self, rest: impl IntoIterator<Item = ObjectToStore>) {
         if let Some(tier) = self.get_if_open() {
             self.0.released.store(true, Ordering::Release);
             tier.close_and_unlock(rest);
@@ -93,11 +120,11 @@ impl DeferredTier {
         let Some((folder, bytes_max)) = &self.0.place else {
             return Ok(true);
         };
-        // `note_removed` waits for this lock. Otherwise, a key that is noted after the keys are
+        // `note_removed` waits for this lock. Otherwise, a key that is noted after the notes are
         // copied, but before the tier is open, would be lost.
         let mut removed = self.lock_removed();
-        let (all, keys) = (removed.all, removed.keys.clone());
-        let outdated = move |key: &str| all || keys.contains(key);
+        let noted = removed.clone();
+        let outdated = move |key: &str| noted.contains_key(key);
         let tier =
             DiskTier::open_and_remove_outdated(folder, *bytes_max, WAITING_BYTES_MAX, outdated)?;
         *removed = RemovedEntries::default();
@@ -105,19 +132,31 @@ impl DeferredTier {
     }
 
     pub fn note_removed(&self, key: &str) {
-        if self.is_unopened() {
-            let mut removed = self.lock_removed();
-            if self.is_unopened() && !removed.all {
-                removed.keys.insert(key.to_owned());
-                removed.all = removed.keys.len() > REMOVED_KEYS_MAX;
-            }
-        }
+        self.note(|removed| {
+            removed.key_hashes.insert(removed.hasher.hash_one(key));
+        });
+    }
+
+    /// Notes the removal of all entries of a URL.
+    pub fn note_removed_url(&self, url: &str) {
+        self.note(|removed| {
+            removed.url_hashes.insert(removed.hasher.hash_one(url));
+        });
     }
 
     pub fn note_purge(&self) {
+        self.note(|removed| removed.all = true);
+    }
+
+    /// Calls `add`, unless the tier is open or not configured, or all entries are removed anyway.
+    fn note(&self, add: impl FnOnce(&mut RemovedEntries)) {
         if self.is_unopened() {
             let mut removed = self.lock_removed();
-            removed.all = self.is_unopened();
+            // The tier may have opened before the lock was acquired.
+            if self.is_unopened() && !removed.all {
+                add(&mut removed);
+                removed.limit_memory();
+            }
         }
     }
 
@@ -138,10 +177,10 @@ impl DeferredTier {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use store::{TierBodySource, NewTierObject};
+    use store::{ObjectToStore, TierBodySource};
 
     fn put(tier: &DeferredTier, key: &str) {
-        let object = NewTierObject {
+        let object = ObjectToStore {
             key: key.to_owned(),
             tags: String::new(),
             head: Vec::new(),
@@ -185,7 +224,7 @@ mod tests {
     fn a_successor_opens_a_released_tier_while_the_old_process_drains() {
         let folder = tempfile::tempdir().unwrap();
         let (old, new) = open_two(&folder);
-        let late = NewTierObject {
+        let late = ObjectToStore {
             key: "d".to_owned(),
             tags: String::new(),
             head: Vec::new(),
@@ -202,6 +241,36 @@ mod tests {
         close(&new);
         let found = ["a", "b", "d"].map(|key| new.get_if_open().unwrap().get(key).is_some());
         assert_eq!(found, [true, false, true]);
+    }
+
+    /// Regression: the invalidation of one URL removed all entries.
+    #[test]
+    fn a_url_removed_before_the_tier_opens_takes_no_other_entries_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (old, new) = open_two(&folder);
+        ["b\nvariant", "bb"]
+            .into_iter()
+            .for_each(|key| put(&old, key));
+        new.note_removed_url("b");
+        assert_eq!(close(&old), 5);
+        drop(old);
+        assert!(new.try_open_tier().unwrap());
+        assert_eq!(close(&new), 3);
+        let found = ["a", "b", "b\nvariant", "bb", "c"];
+        let found = found.map(|key| new.get_if_open().unwrap().has(key));
+        assert_eq!(found, [true, false, false, true, true]);
+    }
+
+    #[test]
+    fn too_many_removals_before_the_tier_opens_remove_all() {
+        let mut removed = RemovedEntries::default();
+        removed.key_hashes.extend(1..REMOVED_HASHES_MAX as u64);
+        removed.url_hashes.insert(removed.hasher.hash_one("a"));
+        removed.limit_memory();
+        assert!(removed.contains_key("a\nvariant") && !removed.contains_key("b"));
+        removed.url_hashes.insert(1);
+        removed.limit_memory();
+        assert!(removed.contains_key("b") && removed.key_hashes.is_empty());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The on-disk format of a cache entry, without the body.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwapOption;
@@ -42,6 +42,9 @@ pub(super) struct PersistedHead {
     must_revalidate: bool,
     stale_while_revalidate_s: u64,
     stale_if_error_s: u64,
+    /// Files of earlier versions lack this field.
+    #[serde(default)]
+    has_unlisted_variants: bool,
     /// Time of writing, as Unix time. `age_ms` is the object's age at this time.
     written_unix_ms: u64,
     age_ms: u64,
@@ -127,6 +130,7 @@ impl PersistedHead {
             must_revalidate,
             stale_while_revalidate_s: stale_while_revalidate.as_secs(),
             stale_if_error_s: stale_if_error.as_secs(),
+            has_unlisted_variants: object.has_unlisted_variants.load(Relaxed),
             written_unix_ms: unix_ms_from_time(now),
             age_ms: whole_millis(age.saturating_add(object.resident_time())),
         }
@@ -170,6 +174,7 @@ impl PersistedHead {
             is_purged: AtomicBool::new(false),
             use_count: AtomicU64::new(0),
             is_reused: AtomicBool::new(true),
+            has_unlisted_variants: AtomicBool::new(self.has_unlisted_variants),
             hit_headers: ArcSwapOption::empty(),
         })
     }
@@ -218,6 +223,7 @@ mod tests {
         };
         let request = HeaderMap::new();
         let object = CachedObject::new(StatusCode::OK, &headers, lifetime, Some(7), &request);
+        object.has_unlisted_variants.store(true, Relaxed);
         let then = SystemTime::now();
         let stored =
             PersistedEntry::from_entry(&CacheEntry::Object(Arc::new(object)), then).unwrap();
@@ -234,6 +240,7 @@ mod tests {
             assert_eq!(back.lifetime.fresh, lifetime.fresh);
             assert_eq!(back.headers.get("x").unwrap().as_bytes(), b"\xe9");
             assert_eq!(back.surrogate_keys.join(" "), "film a");
+            assert!(back.has_unlisted_variants.load(Relaxed));
             assert_eq!((back.declared_len, back.vary.len()), (Some(7), 1));
             assert_eq!(back.validators.etag.as_ref().unwrap(), "\"a\"");
         }

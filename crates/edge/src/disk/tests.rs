@@ -1,16 +1,23 @@
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 
-use net::FatalError;
 use net::config::{SettingLayers, SettingSources};
 use net::metrics::Metrics;
-use store::{DiskTier, TierBodySource, NewTierObject};
+use net::{FatalError, OverloadManager, Shutdown};
+use store::{DiskTier, ObjectToStore, TierBodySource};
 
 use super::deferred_tier::DeferredTier;
 use super::{MemoryAndDiskTiers, open_memory_and_disk};
+use crate::cache_key::CacheKey;
 use crate::config::{EdgeSettings, SETTINGS, TABLES, define_edge_command};
+use crate::purge::PurgeTarget;
+use crate::serve::build_edge;
 
 fn open_folder(folder: &Path, replaces: bool) -> Result<MemoryAndDiskTiers, FatalError> {
+    open_memory_and_disk(&settings_with_disk(folder), &Metrics::new(), replaces)
+}
+
+fn settings_with_disk(folder: &Path) -> EdgeSettings {
     let folder = folder.to_str().unwrap();
     let args = [
         "edge",
@@ -27,8 +34,7 @@ fn open_folder(folder: &Path, replaces: bool) -> Result<MemoryAndDiskTiers, Fata
         env: &|_| None,
         read: &|_| Ok(String::new()),
     };
-    let settings = EdgeSettings::from_layers(&SettingLayers::new(&sources).unwrap()).unwrap();
-    open_memory_and_disk(&settings, &Metrics::new(), replaces)
+    EdgeSettings::from_layers(&SettingLayers::new(&sources).unwrap()).unwrap()
 }
 
 /// Mutation testing showed that no other test detects two faults. In the first fault, every error
@@ -68,19 +74,48 @@ fn open_and_hold_scan(folder: &Path) -> (DiskTier, mpsc::Sender<()>) {
     (tier, hold)
 }
 
-#[test]
-fn an_entry_removed_while_the_tier_reads_its_folder_does_not_return() {
-    let folder = tempfile::tempdir().unwrap();
-    let scanned = folder.path().join("scanned");
-    let to_object = |key: &str| NewTierObject {
+/// Writes empty entries with these keys to a folder.
+fn write_entries<const COUNT: usize>(folder: &Path, keys: [&str; COUNT]) {
+    let (tier, _) = open_and_hold_scan(folder);
+    tier.close(keys.map(|key| ObjectToStore {
         key: key.to_owned(),
         tags: String::new(),
         head: Vec::new(),
         body: TierBodySource::Memory(Vec::new()),
-    };
-    let (tier, _) = open_and_hold_scan(&scanned);
-    tier.close(["/a", "/b", "/c"].map(to_object));
-    drop(tier);
+    }));
+}
+
+/// Regression: 513 such requests removed all entries.
+#[test]
+fn many_unsafe_requests_while_the_tier_reads_its_folder_remove_only_their_own_urls() {
+    let folder = tempfile::tempdir().unwrap();
+    let scanned = folder.path().join("scanned");
+    let keys = ["/0", "/0\n@pool:x\norigin:y", "/a", "/b"];
+    write_entries(&scanned, keys);
+    let settings = settings_with_disk(&folder.path().join("other"));
+    let (metrics, shutdown) = (Metrics::new(), Shutdown::new());
+    let overload = OverloadManager::default();
+    let mut edge = build_edge(settings, 1, &metrics, &shutdown, overload, false).unwrap();
+    let (tier, hold) = open_and_hold_scan(&scanned);
+    let (_memory, disk) = open_folder(&folder.path().join("third"), false).unwrap();
+    let mut disk = Arc::into_inner(disk).unwrap();
+    disk.tier = DeferredTier::from_open_tier(tier.clone());
+    edge.disk = Arc::new(disk);
+    for n in 0..2000 {
+        edge.invalidate_key(&CacheKey::from(format!("/{n}").as_str()));
+    }
+    edge.purge_objects(&PurgeTarget::Url("/b".to_owned()), false);
+    drop(hold);
+    tier.close([]);
+    let found = keys.map(|key| edge.disk.has_entry(key));
+    assert_eq!(found, [false, false, true, false]);
+}
+
+#[test]
+fn an_entry_removed_while_the_tier_reads_its_folder_does_not_return() {
+    let folder = tempfile::tempdir().unwrap();
+    let scanned = folder.path().join("scanned");
+    write_entries(&scanned, ["/a", "/b", "/c"]);
     let (tier, hold) = open_and_hold_scan(&scanned);
     let (_memory, disk) = open_folder(&folder.path().join("other"), false).unwrap();
     let mut disk = Arc::into_inner(disk).unwrap();

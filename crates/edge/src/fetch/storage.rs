@@ -1,6 +1,7 @@
 //! Storage of fetched objects under the keys that later requests look up.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use http::HeaderMap;
@@ -53,6 +54,9 @@ impl Edge {
             return;
         }
         let key = self.register_variant_key(&request.primary_key, object, &request.client_headers);
+        if key == request.primary_key && self.may_have_variants(&key) {
+            object.has_unlisted_variants.store(true, Relaxed);
+        }
         self.insert_into_memory(key.clone(), CacheEntry::Object(object.clone()));
         if lead.is_purged() {
             self.remove_cached(&key);

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use http::header::AUTHORIZATION;
 use store::cache::{FetchLeader, LeadOrFollow};
 
 use super::{ServedResponse, build_summary};
@@ -171,7 +172,12 @@ impl Edge {
             }
             // The reason is a header of the leader's request. The response to another request may
             // be shareable, so the followers coalesce again.
-            FetchOutcome::Private(uncacheable) if uncacheable.depends_on_request() => return None,
+            FetchOutcome::Private(uncacheable)
+                if uncacheable.depends_on_request()
+                    && !is_unshareable_likewise(facts, uncacheable) =>
+            {
+                return None;
+            }
             FetchOutcome::Private(uncacheable) => {
                 let reason = match uncacheable {
                     UncacheableReason::TooLarge => PassReason::TooLarge,
@@ -207,6 +213,13 @@ impl Edge {
             drop(start_fetch(self.clone(), lead, request));
         }
     }
+}
+
+/// Returns whether the response to this request is probably not shareable for the same reason as
+/// the response to the leader's request. If such requests coalesced again, they would wait for each
+/// other in vain.
+fn is_unshareable_likewise(facts: &RequestFacts<'_>, reason: UncacheableReason) -> bool {
+    reason == UncacheableReason::Authorization && facts.headers.contains_key(AUTHORIZATION)
 }
 
 /// Adapts the outcome of another request's fetch to the cache directives of this request, which

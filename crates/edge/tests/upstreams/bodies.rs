@@ -1,5 +1,8 @@
 //! Requests with unsafe methods and bodies, which may change something at the origin.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
 use crate::support::{ScriptedOrigin, TestEdge};
 use crate::{
     KEEP, closed_port, count_sent, start_edge, start_edge_with_archive_pool, start_named_origin,
@@ -214,4 +217,44 @@ fn a_request_with_a_body_invalidates_the_responses_of_all_pools() {
             edge.wait_for_metric("headwater_cache_flights", 0);
         }
     }
+}
+
+/// Caches a variant, and then a response that replaces the list of variants. `line` is a header of
+/// this response. Checks that a POST also removes the variant.
+fn check_that_a_post_removes_unlisted_variants(line: &'static str) {
+    let version = Arc::new(AtomicUsize::new(1));
+    let current = version.clone();
+    let (address, _) = ScriptedOrigin::start_with(move |exchange| {
+        let language = exchange.header("accept-language").unwrap_or("-");
+        let version = current.load(SeqCst);
+        let lines = match (language, version) {
+            ("fr", 1) => vec![line.into()],
+            _ => vec![KEEP.into(), "Vary: Accept-Language".into()],
+        };
+        (200, lines, format!("{language}{version}").into_bytes())
+    });
+    let edge = TestEdge::new(address, &[]);
+    let get_in = |language: &str| {
+        let line = format!("Accept-Language: {language}");
+        let response = edge.request("GET", "/a", &[&line]);
+        edge.wait_for_metric("headwater_cache_flights", 0);
+        response.text()
+    };
+    assert_eq!(["de", "fr"].map(get_in), ["de1", "fr1"]);
+    version.store(2, SeqCst);
+    let posted = edge.request("POST", "/a", &["Content-Length: 0"]);
+    assert_eq!(posted.status, 200);
+    // The response in the first language creates a new list of variants.
+    assert_eq!(["fr", "de"].map(get_in), ["fr2", "de2"]);
+}
+
+/// Regression: a variant from before the POST was found again.
+#[test]
+fn a_post_removes_variants_that_a_response_without_vary_has_replaced() {
+    check_that_a_post_removes_unlisted_variants(KEEP);
+}
+
+#[test]
+fn a_post_removes_variants_that_an_unshareable_mark_has_replaced() {
+    check_that_a_post_removes_unlisted_variants("Cache-Control: private");
 }

@@ -144,11 +144,12 @@ fn requests_above_the_limit_do_not_suspend_an_origin() {
     assert_eq!(origin.request_count(), 1);
 }
 
+/// Regression: idle connections were checked only at the interval of the probes.
 #[test]
-fn an_idle_connection_that_the_origin_has_closed_is_closed() {
+fn an_idle_connection_that_the_origin_has_closed_is_closed_between_two_probes() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let edge = start_edge(&[address], &["--origin-health-interval", "50ms"]);
+    let edge = start_edge(&[address], &["--origin-health-interval", "24h"]);
     let mut client = edge.connect();
     client.send("GET", "/a", &[]);
     let (mut stream, _) = listener.accept().unwrap();

@@ -1,7 +1,7 @@
 //! A response for one client, or for some clients, is not given to other clients.
 
 use crate::KEEP;
-use crate::support::{ScriptedOrigin, TestEdge, format_head};
+use crate::support::{OriginExchange, ScriptedOrigin, TestEdge, format_head};
 
 #[test]
 fn a_private_response_is_given_to_no_other_client() {
@@ -395,4 +395,33 @@ fn followers_of_a_request_with_authorization_share_one_fetch() {
         assert_eq!(follower.read_response("GET").text(), "for all");
     }
     assert_eq!(origin.request_count(), 3);
+}
+
+/// Regression: such followers waited for each other's requests, although none of the responses is
+/// shareable.
+#[test]
+fn followers_with_authorization_do_not_wait_for_each_other() {
+    let origin = ScriptedOrigin::new();
+    let edge = TestEdge::new(origin.address, &[]);
+    let mut clients = [edge.connect(), edge.connect(), edge.connect()];
+    clients[0].send("GET", "/a", &[]);
+    let stale = ["Cache-Control: max-age=5", "Age: 5", "ETag: \"1\""];
+    origin.next_request().respond(200, &stale, b"old");
+    clients[0].read_response("GET");
+    edge.wait_for_metric("headwater_cache_flights", 0);
+    clients[0].send("GET", "/a", &["Authorization: Basic MA=="]);
+    let first = origin.next_request();
+    clients[1].send("GET", "/a", &["Authorization: Basic MQ=="]);
+    clients[2].send("GET", "/a", &["Authorization: Basic Mg=="]);
+    edge.wait_for_metric("headwater_cache_followers", 2);
+    let respond = |exchange: OriginExchange| {
+        let body = exchange.header("authorization").unwrap().to_owned();
+        exchange.respond(200, &[KEEP], body.as_bytes());
+    };
+    respond(first);
+    // Both requests arrive before the origin responds to one of them.
+    let others = [origin.next_request(), origin.next_request()];
+    others.into_iter().for_each(respond);
+    let bodies = clients.map(|mut client| client.read_response("GET").text());
+    assert_eq!(bodies, ["Basic MA==", "Basic MQ==", "Basic Mg=="]);
 }

@@ -323,6 +323,37 @@ fn a_follower_of_a_refused_block_request_sends_its_own() {
     assert_eq!((response.status, &response.body[..]), (206, &body[..10]));
 }
 
+/// Regression: a client that had waited for four refused requests of other clients got 502.
+#[test]
+fn a_client_that_waited_for_many_refused_block_requests_gets_its_own_response() {
+    let body = make_film(10);
+    let origin = ScriptedOrigin::new();
+    let edge = TestEdge::new(origin.address, &SMALL);
+    let mut clients: Vec<_> = (0..6).map(|_| edge.connect()).collect();
+    clients[0].send("GET", "/film", &["Range: bytes=0-9"]);
+    let mut whole = origin.next_request();
+    whole.send(format_head(200, &[KEEP, "ETag: \"1\""], Some(body.len())));
+    whole.wait_for_hangup();
+    for client in &mut clients[1..] {
+        client.send("GET", "/film", &["Range: bytes=0-9"]);
+    }
+    let (mut waiting, mut passed) = (clients.len() as u64, 0);
+    while passed < clients.len() {
+        let exchange = origin.next_request();
+        if exchange.header("range") == Some("bytes=0-9") {
+            passed += 1;
+        } else {
+            // Each refused request for the block is of another client. All others wait for it.
+            waiting -= 1;
+            edge.wait_for_metric("headwater_cache_followers", waiting);
+        }
+        exchange.respond(429, &[], b"later");
+    }
+    for client in &mut clients {
+        assert_eq!(client.read_response("GET").status, 429);
+    }
+}
+
 /// Regression: an origin that sends parts without their entity tag got up to seven requests for one
 /// request of a client.
 #[test]

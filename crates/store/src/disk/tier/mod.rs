@@ -6,6 +6,8 @@
 //! the machine may have damaged the file. At startup, a background task builds the in-memory index
 //! from the files. Removals during this scan also affect files that the scan reads later. The index
 //! has the same eviction policy as the memory cache. A folder belongs to one process at a time.
+//!
+//! Keys whose first lines are equal form a group, and can be removed together.
 
 mod file_name;
 mod format;
@@ -31,12 +33,12 @@ use twox_hash::XxHash3_64;
 use self::file_name::{SUFFIX, file_name, hash_key};
 use self::format::TierFileHeader;
 use self::index::{TierEntry, TierIndex};
-pub use self::object_file::{TierBodySource, NewTierObject};
+pub use self::object_file::{ObjectToStore, TierBodySource};
 use self::object_file::{
     TierFileError, for_each_block, read_header_bytes, read_index_entry, write_object_file,
 };
 use self::queue::WriteQueue;
-use self::scan_removals::{PurgeSelector, ScanRemovals};
+use self::scan_removals::{PurgeSelector, ScanRemovals, key_group};
 use crate::local_file::LocalFile;
 use crate::object_version::ObjectVersion;
 use crate::planted_bugs::is_bug_planted;
@@ -144,7 +146,7 @@ impl DiskTier {
 
     /// Stores an object in the background, in place of any other object with the same key. Returns
     /// `false` if the queue is full or closed.
-    pub fn put(&self, object: NewTierObject) -> bool {
+    pub fn put(&self, object: ObjectToStore) -> bool {
         let taken = self.shared.queue.enqueue_object(object);
         if !taken {
             self.shared.count_event(DROPPED);
@@ -190,8 +192,19 @@ impl DiskTier {
         if let Some(removals) = &mut *self.shared.lock_removals() {
             removals.note_key(key);
         }
-        self.shared.queue.mark_purged(|job| job.key == key);
+        self.shared.queue.mark_key_purged(key);
         self.shared.index.remove(hash_key(key), key);
+    }
+
+    /// Removes all objects whose key is `group`, or is `group` followed by a line break and further
+    /// text. Returns the number of removed objects, like [`DiskTier::purge`]. During the scan, a
+    /// group takes less memory than a purge, and many more groups than purges can be removed.
+    pub fn remove_group(&self, group: &str) -> usize {
+        // Notes the removal first, like [`DiskTier::remove`].
+        if let Some(removals) = &mut *self.shared.lock_removals() {
+            removals.note_group(group);
+        }
+        self.shared.purge_present(|key, _| key_group(key) == group)
     }
 
     /// Removes all objects that `which` selects by key and tags. Returns the number of removed
@@ -203,11 +216,7 @@ impl DiskTier {
         if let Some(removals) = &mut *self.shared.lock_removals() {
             removals.note_purge(which.clone());
         }
-        let waiting = self
-            .shared
-            .queue
-            .mark_purged(|job| which(&job.key, &job.tags));
-        waiting + self.shared.index.purge(|key, tags| which(key, tags))
+        self.shared.purge_present(|key, tags| which(key, tags))
     }
 
     /// The total size of all files in bytes, where each file takes whole disk blocks.
@@ -242,14 +251,14 @@ impl DiskTier {
 
     /// Closes the tier as [`DiskTier::close`] does, and lets another process open the folder. This
     /// process can still remove objects.
-    pub fn close_and_unlock(&self, rest: impl IntoIterator<Item = NewTierObject>) {
+    pub fn close_and_unlock(&self, rest: impl IntoIterator<Item = ObjectToStore>) {
         self.close(rest);
         self.shared.unlock_folder();
     }
 
     /// Writes the queued objects and then `rest`. Accepts no further objects. Blocks until all
     /// objects are written. Until then, removals and purges also affect the objects of `rest`.
-    pub fn close(&self, rest: impl IntoIterator<Item = NewTierObject>) {
+    pub fn close(&self, rest: impl IntoIterator<Item = ObjectToStore>) {
         self.shared.queue.append_and_close(rest);
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(writer) = writer.take() {
@@ -267,6 +276,12 @@ impl TierState {
 
     fn lock_removals(&self) -> MutexGuard<'_, Option<ScanRemovals>> {
         self.removals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Removes the selected objects from the queue and from the index. Returns their number.
+    fn purge_present(&self, which: impl Fn(&str, &str) -> bool) -> usize {
+        let waiting = self.queue.mark_purged(|job| which(&job.key, &job.tags));
+        waiting + self.index.purge(which)
     }
 
     fn count_event(&self, which: usize) {

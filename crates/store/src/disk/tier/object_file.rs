@@ -39,7 +39,7 @@ const READ_BYTES: u64 = 1 << 20;
 
 /// An object to store.
 #[derive(Debug)]
-pub struct NewTierObject {
+pub struct ObjectToStore {
     /// The key.
     pub key: String,
     /// Tags by which the object can be purged, separated by spaces.
@@ -85,7 +85,7 @@ pub(super) fn read_header_bytes(mut file: &File) -> Result<Vec<u8>, TierFileErro
 
 /// Writes a complete file and returns its length in bytes. Does not call `fsync`, because the
 /// checksums reveal a file that is incomplete after a crash.
-pub(super) fn write_object_file(path: &Path, object: &NewTierObject) -> io::Result<u64> {
+pub(super) fn write_object_file(path: &Path, object: &ObjectToStore) -> io::Result<u64> {
     let (mut body_len, mut summed) = (0, XxHash3_64::new());
     object.body.for_each_block(|bytes| {
         body_len += bytes.len() as u64;

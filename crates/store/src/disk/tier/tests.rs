@@ -38,9 +38,9 @@ fn write_objects(folder: &Path, keys: &[&str]) {
     assert_eq!(tier.counts().written, keys.len() as u64);
 }
 
-fn make_object(key: &str, len: usize) -> NewTierObject {
+fn make_object(key: &str, len: usize) -> ObjectToStore {
     let byte = |n: usize| (n * 31 + key.len()) as u8;
-    NewTierObject {
+    ObjectToStore {
         key: key.to_owned(),
         tags: format!("all t-{key}"),
         head: format!("head of {key}").into_bytes(),
@@ -51,7 +51,7 @@ fn make_object(key: &str, len: usize) -> NewTierObject {
     }
 }
 
-fn read_body(object: &NewTierObject) -> Vec<u8> {
+fn read_body(object: &ObjectToStore) -> Vec<u8> {
     match &object.body {
         TierBodySource::Memory(pieces) => pieces.concat(),
         TierBodySource::File(file, range) => file
@@ -61,7 +61,7 @@ fn read_body(object: &NewTierObject) -> Vec<u8> {
     }
 }
 
-fn is_stored(tier: &DiskTier, object: &NewTierObject) -> bool {
+fn is_stored(tier: &DiskTier, object: &ObjectToStore) -> bool {
     let Some(found) = tier.get(&object.key) else {
         return false;
     };
@@ -123,7 +123,7 @@ fn objects_survive_a_restart_and_a_rewrite_of_their_own_file() {
     // Stores an object again from its own file. The tier reads this file while it writes the new
     // file.
     let found = tier.get("/c").unwrap();
-    let copy = NewTierObject {
+    let copy = ObjectToStore {
         body: TierBodySource::File(found.file, found.body),
         ..make_object("/c", 0)
     };
@@ -307,6 +307,22 @@ fn the_queue_is_bounded_but_always_takes_one_object() {
 }
 
 #[test]
+fn the_queue_has_a_key_until_its_last_object_is_written() {
+    let queue = WriteQueue::new(10_000);
+    assert!(queue.enqueue_object(make_object("/a", 1)));
+    queue.mark_key_purged("/a");
+    assert!(!queue.has("/a"));
+    assert!(queue.enqueue_object(make_object("/a", 2)) && queue.has("/a"));
+    assert!(queue.next_job().unwrap().is_purged());
+    queue.finish_job();
+    assert!(queue.has("/a"));
+    assert!(!queue.next_job().unwrap().is_purged());
+    assert!(queue.has("/a"));
+    queue.finish_job();
+    assert!(!queue.has("/a") && queue.len() == 0);
+}
+
+#[test]
 fn objects_removed_while_the_folder_is_scanned_do_not_return() {
     let dir = tempfile::tempdir().unwrap();
     write_objects(dir.path(), &["/a", "/b", "/c", "/d", "/e"]);
@@ -325,6 +341,22 @@ fn objects_removed_while_the_folder_is_scanned_do_not_return() {
     assert!(is_stored(&tier, &make_object("/d", 5)) && is_stored(&tier, &make_object("/e", 100)));
     assert_eq!(list_files(dir.path()).len(), 2);
     assert_eq!(tier.counts().broken, 4);
+}
+
+#[test]
+fn a_group_removed_while_the_folder_is_scanned_does_not_return() {
+    let dir = tempfile::tempdir().unwrap();
+    write_objects(dir.path(), &["/a", "/a\nvariant", "/ab", "/b\n/a"]);
+    let (tier, hold) = open_and_hold_scan(dir.path());
+    assert!(tier.put(make_object("/a\nqueued", 5)));
+    assert_eq!(tier.remove_group("/a"), 1, "the queued object");
+    drop(hold);
+    tier.close([]);
+    let keys = ["/a", "/a\nvariant", "/a\nqueued", "/ab", "/b\n/a"];
+    let found = keys.map(|key| tier.has(key));
+    assert_eq!(found, [false, false, false, true, true]);
+    assert_eq!(tier.remove_group("/b"), 1);
+    assert!(!tier.has("/b\n/a") && tier.has("/ab"));
 }
 
 #[test]
