@@ -13,7 +13,7 @@ mod key_values;
 mod layers;
 mod mask_secrets;
 mod scoped_layers;
-mod setting;
+mod setting_declaration;
 mod tracing_settings;
 mod units;
 mod unknown_variables;
@@ -29,7 +29,7 @@ pub use help::{
 pub use layers::{SettingLayers, SettingSources};
 pub use mask_secrets::mask_secrets;
 pub use scoped_layers::ScopedLayers;
-pub use setting::{CONFIG, PRINT, Setting, build_command_args, build_setting_args};
+pub use setting_declaration::{CONFIG, PRINT, Setting, build_command_args, build_setting_args};
 pub use tracing_settings::{TRACING, TracingSettings};
 pub use units::{parse_bytes, parse_count, parse_duration, parse_memory_bytes, parse_switch};
 pub use unknown_variables::unknown_variables;

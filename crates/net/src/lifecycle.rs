@@ -93,7 +93,7 @@ struct ServedPort {
     secure: bool,
 }
 
-fn build_runtime() -> io::Result<tokio::runtime::Runtime> {
+fn build_current_thread_runtime() -> io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -219,7 +219,7 @@ impl RunningProgram {
         W: FnOnce() -> R + Send + 'static,
         R: Future<Output = ()>,
     {
-        let runtime = build_runtime().map_err(FatalError::cannot(name))?;
+        let runtime = build_current_thread_runtime().map_err(FatalError::cannot(name))?;
         self.spawn_thread(name, move || {
             runtime.block_on(async { work().await });
             Ok(())
@@ -232,7 +232,8 @@ impl RunningProgram {
     /// [`FatalError::Cannot`] when the system rejects the handler or cannot create a thread.
     pub fn on_hangup(&mut self, mut work: impl FnMut() + Send + 'static) -> Result<(), FatalError> {
         use tokio::signal::unix::{SignalKind, signal};
-        let runtime = build_runtime().map_err(FatalError::cannot("cannot handle SIGHUP"))?;
+        let runtime =
+            build_current_thread_runtime().map_err(FatalError::cannot("cannot handle SIGHUP"))?;
         // Installs the handler before the new thread starts. Until the handler is installed, SIGHUP
         // ends the process.
         let within = runtime.enter();

@@ -148,8 +148,12 @@ fn parse_number(text: &str) -> Option<u64> {
 
 /// Returns `bytes first-last/len`, the Content-Range of a 206 response with one range.
 pub fn content_range(range: &Range<u64>, len: u64) -> HeaderValue {
+    into_header_value(format_content_range(range, len))
+}
+
+fn format_content_range(range: &Range<u64>, len: u64) -> String {
     let last = range.end.saturating_sub(1);
-    into_header_value(format!("bytes {}-{last}/{len}", range.start))
+    format!("bytes {}-{last}/{len}", range.start)
 }
 
 /// Returns `bytes */len`, the Content-Range of a 416 response.

@@ -3,7 +3,7 @@
 //!
 //! The kernel sends most bytes without a copy. TLS and HTTP/2 need copies, and a client that does
 //! not read keeps these copies in memory. A connection that needs copies therefore reads a response
-//! body in small frames, and only when the connection can send. Each frame is counted in the
+//! body in small frames, and holds only a few of them. Each frame is counted in the
 //! server's [`SendMemory`] until the bytes of the frame are sent. Four rules apply:
 //!
 //! - If the budget is used up, new responses that need copies are refused with 503.
@@ -103,7 +103,7 @@ pub(crate) struct ConnectionMemory {
     bytes_max: u64,
     held_bytes: AtomicU64,
     streams: Mutex<Vec<Weak<StreamMemory>>>,
-    /// Whether a response has made progress since [`ConnectionMemory::take_progress`].
+    /// Whether bytes of a body were sent since [`ConnectionMemory::take_progress`].
     has_progressed: AtomicBool,
     /// Number of responses whose source has no bytes at the moment.
     waiting_sources: AtomicU32,
@@ -125,8 +125,7 @@ impl ConnectionMemory {
         self.held_bytes.load(Relaxed)
     }
 
-    /// Returns whether a response has made progress since the last call. Progress means that bytes
-    /// of the body were sent, or that the source has bytes again.
+    /// Returns whether bytes of a body were sent since the last call.
     pub(crate) fn take_progress(&self) -> bool {
         self.has_progressed.swap(false, Relaxed)
     }
@@ -202,8 +201,7 @@ struct RateWindow {
 }
 
 impl StreamMemory {
-    /// Records that the connection has accepted bytes of the response, or that its source has bytes
-    /// again.
+    /// Records that the connection has accepted bytes of the response.
     pub(crate) fn note_progress(&self) {
         self.connection.has_progressed.store(true, Relaxed);
     }
@@ -294,7 +292,6 @@ pub(crate) struct SourceWait(Arc<StreamMemory>);
 impl Drop for SourceWait {
     fn drop(&mut self) {
         self.0.connection.waiting_sources.fetch_sub(1, Relaxed);
-        self.0.note_progress();
     }
 }
 

@@ -326,7 +326,7 @@ impl UpstreamClient {
         })
     }
 
-    fn idle_connections_of_worker(&self, worker: usize) -> &Arc<IdleConnections> {
+    pub(crate) fn idle_connections_of_worker(&self, worker: usize) -> &Arc<IdleConnections> {
         &self.idle[worker % self.idle.len()]
     }
 }

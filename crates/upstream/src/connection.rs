@@ -224,7 +224,7 @@ impl Connection {
             .clamp(EXCLUSIVE_BYTES_MIN, EXCLUSIVE_BYTES_MAX);
         let room = room.min(self.body.bytes_until_framing()) as usize;
         let next = ReadBuffer::new_unrecycled(room.max(self.buffer.len()));
-        self.swap_buffer(next);
+        self.move_to_buffer(next);
     }
 
     /// Returns the next bytes of the body; `None` at the end of the body.
@@ -356,10 +356,10 @@ impl Connection {
             self.buffers.recycle(next);
             next = ReadBuffer::new_unrecycled(bytes.max(2 * self.buffer.len()));
         }
-        self.swap_buffer(next);
+        self.move_to_buffer(next);
     }
 
-    fn swap_buffer(&mut self, mut next: ReadBuffer) {
+    fn move_to_buffer(&mut self, mut next: ReadBuffer) {
         next.extend_from_slice(&self.buffer);
         let last = std::mem::replace(&mut self.buffer, next);
         self.buffers.recycle(last);

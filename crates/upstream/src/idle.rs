@@ -73,6 +73,12 @@ impl IdleConnections {
         self.lock_list().retain_mut(is_useful);
     }
 
+    /// Returns whether a connection in the list is open.
+    #[cfg(test)]
+    pub(crate) fn has_open_connection(&self) -> bool {
+        self.lock_list().iter_mut().any(|entry| entry.1.is_open())
+    }
+
     fn lock_list(&self) -> MutexGuard<'_, VecDeque<(Instant, Connection)>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }

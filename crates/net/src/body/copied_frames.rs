@@ -1,7 +1,7 @@
 //! Copies bodies in small frames for connections that `hyper` serves (TLS, HTTP/2 and unusual
 //! HTTP/1.1 requests).
 //!
-//! `hyper` requests a frame when it can send one, and holds only a few frames of each response.
+//! `hyper` holds only a few frames of each response, and requests a frame when it has room for one.
 //! Frames are small and are filled only when `hyper` requests them, so that a response needs little
 //! memory. Each copied frame is counted in the [`StreamMemory`] of its response until the frame's
 //! bytes have been written to the connection.
@@ -129,6 +129,22 @@ impl Body {
         }
     }
 
+    /// Records whether the response waits for its source. A wait ends even if the client has closed
+    /// its flow-control window, because `hyper` requests a frame before it waits for the window.
+    fn track_source_wait(&mut self, is_waiting: bool) {
+        let state = self.copy_state();
+        if is_waiting {
+            if state.source_wait.is_none() {
+                state.source_wait = state.stream.as_ref().map(StreamMemory::wait_for_source);
+            }
+        } else if let Some(wait) = state.source_wait.take() {
+            if let Some(in_flight) = &self.in_flight {
+                in_flight.mark_source_ready();
+            }
+            drop(wait);
+        }
+    }
+
     fn is_fully_copied(&self) -> bool {
         let unsent = |state: &CopyState| state.chunk.as_ref().map_or(0, Chunk::len);
         self.is_done() && self.copying.as_deref().map_or(0, unsent) == 0
@@ -141,16 +157,6 @@ impl CopyState {
             stream: Some(copying.memory.track_response(copying.now_ms)),
             frame_bytes: copying.frame_bytes,
             ..CopyState::default()
-        }
-    }
-
-    /// Records whether the response waits for its source. `hyper` requests a frame only if the
-    /// client's flow-control window is open.
-    fn track_source_wait(&mut self, is_waiting: bool) {
-        if !is_waiting {
-            self.source_wait = None;
-        } else if self.source_wait.is_none() {
-            self.source_wait = self.stream.as_ref().map(|stream| stream.wait_for_source());
         }
     }
 
@@ -274,9 +280,8 @@ impl http_body::Body for Body {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<CopiedFrame>, BodyError>>> {
         let polled = self.poll_copy(cx);
-        let state = self.copy_state();
-        state.track_source_wait(polled.is_pending());
-        let stream = state.stream.clone();
+        self.track_source_wait(polled.is_pending());
+        let stream = self.copy_state().stream.clone();
         let next = ready!(polled);
         Poll::Ready(next.map(|result| match result {
             Ok(CountedBytes { bytes, permit }) => {

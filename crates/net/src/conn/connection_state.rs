@@ -98,12 +98,12 @@ pub(crate) struct ConnectionState {
     since_ms: AtomicU64,
     /// Whether a write waits because the socket is full.
     blocked: AtomicBool,
-    /// Start of the stall timeout of the socket. This is the last time when bytes were sent, a write
-    /// started to wait, or a handler returned.
+    /// Start of the stall timeout of the socket. This is the last time when bytes were sent or a
+    /// write started to wait.
     moved_ms: AtomicU64,
     /// Start of the stall timeout of HTTP/2 responses. This is the last time when bytes of a body
-    /// were sent, a source had bytes again, or a handler returned. Other sent bytes do not count,
-    /// because a client can request them with PING.
+    /// were sent, or when a response started to wait for the client while no other response did.
+    /// Other sent bytes and further responses do not count, because a client can request them.
     body_moved_ms: AtomicU64,
     requests: AtomicU64,
     /// Number of requests whose handler has not returned.
@@ -182,7 +182,7 @@ impl ConnectionState {
         let _ = self.memory.set(Arc::new(memory));
     }
 
-    pub(crate) fn memory(&self) -> Option<&Arc<ConnectionMemory>> {
+    pub(crate) fn memory_account(&self) -> Option<&Arc<ConnectionMemory>> {
         self.memory.get()
     }
 
@@ -300,6 +300,24 @@ impl ConnectionState {
         }
     }
 
+    /// Returns whether a response in flight waits for the client. The handler of such a response has
+    /// returned, and its source has bytes.
+    fn has_response_for_client(&self) -> bool {
+        let waiting_sources = self
+            .memory_account()
+            .map_or(0, |memory| memory.waiting_sources());
+        let unready = self.running.load(Relaxed).saturating_add(waiting_sources);
+        self.in_flight.load(Relaxed) > unready
+    }
+
+    /// Starts the stall timeout of HTTP/2 responses, unless a response already waits for the client.
+    /// Call this immediately before a response starts to wait for the client.
+    fn start_body_stall_timeout(&self) {
+        if !self.has_response_for_client() {
+            self.body_moved_ms.store(self.clock.now_ms(), Relaxed);
+        }
+    }
+
     pub(super) fn start_linger(&self) {
         self.set_wait(WaitState::Linger);
     }
@@ -369,11 +387,15 @@ impl InFlight {
     /// Records that the handler has returned. The body may still have to be sent.
     pub(crate) fn mark_responded(&mut self) {
         if !std::mem::replace(&mut self.responded, true) {
+            self.shared.start_body_stall_timeout();
             self.shared.running.fetch_sub(1, Relaxed);
-            let now_ms = self.shared.clock.now_ms();
-            self.shared.moved_ms.store(now_ms, Relaxed);
-            self.shared.body_moved_ms.store(now_ms, Relaxed);
         }
+    }
+
+    /// Records that the source of the response has bytes again. Call this before the
+    /// [`SourceWait`](crate::send_memory::SourceWait) is dropped.
+    pub(crate) fn mark_source_ready(&self) {
+        self.shared.start_body_stall_timeout();
     }
 }
 

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags};
 use rustix::pipe::SpliceFlags;
 
-use super::splice::{self, SendOutcome, ReferencedPart, repeat_until_full};
+use super::splice::{self, ReferencedPart, SendOutcome, repeat_until_full};
 use crate::Chunk;
 use crate::body::part::{BodyFile, BodyPart, PipeBytes};
 

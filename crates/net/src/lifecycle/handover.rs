@@ -427,13 +427,15 @@ fn receive_until(
 #[cfg(test)]
 mod tests {
     use std::io::Read;
+    use std::time::Instant;
 
     use super::*;
 
     const PROGRAM: &str = "serve";
 
-    /// Starts a program that offers its ports at `path`, but waits only briefly for a successor.
-    fn start_impatient(path: &Path) -> RunningProgram {
+    /// Starts a program that offers its ports at `path`. It limits the start of a successor to
+    /// `start_timeout`.
+    fn start_predecessor(path: &Path, start_timeout: Duration) -> RunningProgram {
         let (temporary, listener) = bind_temporary(path).unwrap();
         std::fs::rename(temporary, path).unwrap();
         let mut running = RunningProgram::new(Shutdown::new());
@@ -441,7 +443,7 @@ mod tests {
             program: PROGRAM,
             copies: Vec::new(),
             shutdown: running.shutdown().clone(),
-            start_timeout: Duration::from_millis(100),
+            start_timeout,
         };
         running
             .spawn_async_thread("handover", move || offer.run_until_drained(listener))
@@ -466,7 +468,7 @@ mod tests {
     fn a_successor_that_is_ready_too_late_fails_and_the_next_one_succeeds() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("handover.sock");
-        let first = start_impatient(&path);
+        let first = start_predecessor(&path, Duration::from_millis(100));
         let inherited = take_from_predecessor(&path);
         // The predecessor refuses when its time limit is over.
         wait_for_message(inherited.predecessor.as_ref().unwrap());
@@ -485,7 +487,13 @@ mod tests {
             running.replace_predecessor(PROGRAM, Some(&path), take_from_predecessor(&path))
         };
         let mut next = RunningProgram::new(Shutdown::new());
-        while replace(&mut next).is_err() {}
+        let end = Instant::now() + Duration::from_secs(60);
+        while let Err(error) = replace(&mut next) {
+            assert!(
+                Instant::now() < end,
+                "no successor was ready in time: {error}"
+            );
+        }
         assert!(first.shutdown().is_handed_over());
         first.join().unwrap();
         take_from_predecessor(&path);
@@ -495,6 +503,28 @@ mod tests {
         }
         let files = std::fs::read_dir(folder.path()).unwrap();
         assert_eq!(files.count(), 1, "a temporary socket remains");
+    }
+
+    /// Regression: the successor failed after its predecessor had started to drain, so no process
+    /// served.
+    #[test]
+    fn a_successor_whose_socket_cannot_be_renamed_serves() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("handover.sock");
+        let first = start_predecessor(&path, START_TIMEOUT);
+        let inherited = take_from_predecessor(&path);
+        // A socket cannot replace a folder.
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        let mut next = RunningProgram::new(Shutdown::new());
+        next.replace_predecessor(PROGRAM, Some(&path), inherited)
+            .unwrap();
+        first.join().unwrap();
+        assert!(!next.shutdown().is_draining());
+        let files = std::fs::read_dir(folder.path()).unwrap();
+        assert_eq!(files.count(), 1, "a temporary socket remains");
+        next.shutdown().drain();
+        next.join().unwrap();
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use http::HeaderValue;
 
-use super::into_header_value;
+use super::{format_content_range, into_header_value};
 
 /// The multipart framing, which consists of a head before each range and a tail after the last
 /// range.
@@ -31,10 +31,10 @@ impl Multipart {
         content_type: &str,
     ) -> Multipart {
         let head = |range: &Range<u64>| {
-            let (first, last) = (range.start, range.end.saturating_sub(1));
+            let content_range = format_content_range(range, len);
             Bytes::from(format!(
                 "\r\n--{boundary}\r\nContent-Type: {content_type}\r\n\
-                 Content-Range: bytes {first}-{last}/{len}\r\n\r\n"
+                 Content-Range: {content_range}\r\n\r\n"
             ))
         };
         let parts = ranges

@@ -1,7 +1,9 @@
 //! Appends whole lines to a file.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 /// Approximate size of one write to the file.
 const WRITE_BYTES: usize = 256 << 10;
@@ -9,7 +11,8 @@ const WRITE_BYTES: usize = 256 << 10;
 /// A file to which whole lines are appended.
 ///
 /// During a hand-over, two processes append to the same file. Each write therefore contains only
-/// whole lines. If a write fails after a part of a line, the next line starts with a line break.
+/// whole lines. If a write fails after a part of a line, the next line starts with a line break. So
+/// does the first line that is appended to a file with an incomplete last line.
 #[derive(Debug)]
 pub(super) struct LinesFile {
     file: File,
@@ -20,7 +23,23 @@ pub(super) struct LinesFile {
 }
 
 impl LinesFile {
-    /// Takes a file that was opened for appending.
+    /// Opens a file for appending. Creates the file if it does not exist.
+    pub(super) fn open(path: &Path) -> io::Result<LinesFile> {
+        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        let len = file
+            .metadata()
+            .map_or(0, |metadata| match metadata.is_file() {
+                true => metadata.len(),
+                // A pipe or a device has no last line, and reading could take bytes from its reader.
+                false => 0,
+            });
+        Ok(LinesFile {
+            is_torn: has_incomplete_line(path, len),
+            ..LinesFile::new(file)
+        })
+    }
+
+    /// Takes a file that was opened for appending and does not end with a part of a line.
     pub(super) fn new(file: File) -> LinesFile {
         LinesFile {
             file,
@@ -83,6 +102,19 @@ impl LinesFile {
     }
 }
 
+/// Returns whether the first `len` bytes of a file end with a part of a line. Returns `false` if the
+/// file cannot be read, because write permission is sufficient for appending.
+fn has_incomplete_line(path: &Path, len: u64) -> bool {
+    let mut last = [b'\n'];
+    if let Some(last_at) = len.checked_sub(1)
+        && let Ok(file) = File::open(path)
+    {
+        // Ignores the error. After an error, `last` still contains a line break.
+        let _ = file.read_exact_at(&mut last, last_at);
+    }
+    last != [b'\n']
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Read;
@@ -117,6 +149,22 @@ mod tests {
         let lines: Vec<_> = text.lines().collect();
         assert!(lines[0] == "first" && long.starts_with(lines[1]));
         assert_eq!(lines[2..], ["second", "third"]);
+    }
+
+    #[test]
+    fn a_line_after_an_incomplete_last_line_of_the_file_starts_on_a_new_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lines");
+        for (before, after) in [
+            ("", "next\n"),
+            ("first\n", "first\nnext\n"),
+            ("first\nsec", "first\nsec\nnext\n"),
+        ] {
+            std::fs::write(&path, before).unwrap();
+            let mut to = LinesFile::open(&path).unwrap();
+            assert!(write_text(&mut to, &["next"]).1.is_ok());
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), after);
+        }
     }
 
     /// Each write to a datagram socket is one datagram.

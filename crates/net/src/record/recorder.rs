@@ -1,6 +1,5 @@
 //! The thread that writes records, and its bounded queue.
 
-use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -96,7 +95,7 @@ impl Recorder {
     /// Opens a file for appending. Creates the file if it does not exist.
     pub fn open_file(path: &Path, format: RecordFormat, metrics: &Metrics) -> io::Result<Recorder> {
         let counters = RecorderCounters::new(metrics);
-        Recorder::with_file(open_for_append(path)?, path, format, counters, WAITING_MAX)
+        Recorder::with_file(LinesFile::open(path)?, path, format, counters, WAITING_MAX)
     }
 
     /// Opens a file for player reports in JSON. If the process has a `main` recorder, both
@@ -113,7 +112,7 @@ impl Recorder {
             let cause = crate::describe_io_error(&e);
             io::Error::new(e.kind(), format!("cannot open {}: {cause}", path.display()))
         };
-        let file = open_for_append(path).map_err(named)?;
+        let file = LinesFile::open(path).map_err(named)?;
         let counters = match main {
             Some(main) => main.shared.counters.clone(),
             None => RecorderCounters::new(metrics),
@@ -128,7 +127,7 @@ impl Recorder {
     }
 
     fn with_file(
-        file: File,
+        file: LinesFile,
         path: &Path,
         format: RecordFormat,
         counters: RecorderCounters,
@@ -142,7 +141,7 @@ impl Recorder {
             counters,
         });
         let (thread_state, path) = (Arc::clone(&shared), path.to_owned());
-        let run = move || thread_state.write_until_closed(LinesFile::new(file), &path);
+        let run = move || thread_state.write_until_closed(file, &path);
         let handle = std::thread::Builder::new()
             .name("records".into())
             .spawn(run)?;
@@ -232,9 +231,9 @@ impl RecorderState {
             self.write_batch(&mut to, &batch);
             batch.clear();
             if reopen {
-                match open_for_append(path) {
+                match LinesFile::open(path) {
                     Ok(file) => {
-                        to = LinesFile::new(file);
+                        to = file;
                         self.write_file_header(&mut to);
                         self.counters.reopened.inc();
                     }
@@ -289,10 +288,6 @@ impl RecorderState {
     }
 }
 
-fn open_for_append(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).open(path)
-}
-
 fn write_json(lines: &mut Vec<u8>, record: &RecordLine) -> io::Result<()> {
     serde_json::to_writer(&mut *lines, record)?;
     lines.push(b'\n');
@@ -325,6 +320,9 @@ impl Drop for WriterThread {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::OpenOptions;
+    use std::time::Instant;
+
     use super::super::tests::sample_access;
     use super::*;
 
@@ -432,6 +430,29 @@ mod tests {
         assert!(text.contains("headwater_records_reopened_total 5"));
     }
 
+    /// Regression: if a write had ended within a line, a reopened file that was not moved continued
+    /// on the same line.
+    #[test]
+    fn a_record_after_a_reopen_starts_on_a_new_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("records.jsonl");
+        let recorder = Recorder::open_file(&path, RecordFormat::Json, &Metrics::new()).unwrap();
+        // Simulates a disk that became full within this line.
+        std::fs::write(&path, "{\"part").unwrap();
+        recorder.reopen();
+        let end = Instant::now() + Duration::from_secs(60);
+        while recorder.shared.counters.reopened.get() == 0 {
+            assert!(Instant::now() < end, "not reopened within a minute");
+            std::thread::yield_now();
+        }
+        recorder.record_access(sample_access());
+        recorder.close();
+        let text = std::fs::read_to_string(path).unwrap();
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines.len(), 2, "{text}");
+        assert!(serde_json::from_str::<serde_json::Value>(lines[1]).is_ok());
+    }
+
     #[test]
     fn each_file_of_an_extended_log_declares_its_fields() {
         let dir = tempfile::tempdir().unwrap();
@@ -491,7 +512,7 @@ mod tests {
         };
         let metrics = Metrics::new();
         let recorder = Recorder::with_file(
-            full,
+            LinesFile::new(full),
             Path::new("/dev/full"),
             RecordFormat::Json,
             RecorderCounters::new(&metrics),

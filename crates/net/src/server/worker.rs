@@ -22,8 +22,8 @@ use crate::conn::{CoarseClock, ConnectionIo, ConnectionState, SweepVerdict};
 use crate::{Body, Conn};
 
 /// Idle time before a draining worker closes an HTTP/1.1 connection. An immediate close would
-/// lose a request that is already on its way.
-const QUIET: Duration = Duration::from_millis(250);
+/// lose a request that is already on its way. This time covers a slow client with a long round trip.
+const QUIET: Duration = Duration::from_secs(1);
 /// Idle time before a worker closes an HTTP/1.1 connection in a drain after a hand-over. This time
 /// can be longer, because the successor already serves the port and nothing waits for this process
 /// to exit.
@@ -281,7 +281,7 @@ fn cut_slow_readers(open: &[RegisteredConnection], common: &ServerState) {
     let rated = open.iter().filter_map(RegisteredConnection::as_live);
     let rated = rated.filter_map(|(entry, shared)| {
         let rate = shared.slowest_rate_below(min_rate)?;
-        Some((rate, entry, shared.memory()?.held_bytes()))
+        Some((rate, entry, shared.memory_account()?.held_bytes()))
     });
     let mut slow: Vec<_> = rated.collect();
     let mut excess = common.send_memory.excess_bytes();

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Barrier;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -122,11 +122,22 @@ fn reuse_after_surplus(surplus: &'static [u8]) -> Vec<bool> {
                 client_idle.wait();
                 client_idle.wait();
             }
-            // Lets the runtime notice what has arrived on the idle connection.
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            // After the first response without a surplus, the idle connection stays open.
+            if n > 0 || !surplus.is_empty() {
+                wait_until_idle_is_closed(&client).await;
+            }
         }
         reuse
     })
+}
+
+/// Waits until the runtime has noticed that idle connections are closed or have received data.
+async fn wait_until_idle_is_closed(client: &UpstreamClient) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while client.idle_connections_of_worker(0).has_open_connection() {
+        assert!(Instant::now() < end, "an idle connection is still open");
+        tokio::task::yield_now().await;
+    }
 }
 
 #[test]

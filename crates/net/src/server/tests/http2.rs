@@ -1,7 +1,10 @@
+use std::net::TcpStream;
+use std::time::Instant;
+
 use http_body_util::{BodyExt, Empty};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 
-use super::limits::{cut_count, request_with_window};
+use super::limits::{connect_with_window, cut_count, http2_request_frame, request_with_window};
 use super::support::*;
 use crate::server::Limits;
 
@@ -134,10 +137,7 @@ async fn a_client_that_keeps_its_window_shut_is_cut() {
         .body(Empty::new())
         .unwrap();
     let mut unread = sender.send_request(request).await.unwrap().into_body();
-    let cut = "headwater_connections_cut_total{reason=\"stalled\"} 1";
-    while !server.metrics.encode_text().unwrap().contains(cut) {
-        tokio::task::yield_now().await;
-    }
+    wait_for_stalled_cut(&server).await;
     let mut bytes = 0;
     while let Some(Ok(frame)) = unread.frame().await {
         bytes += frame.into_data().map_or(0, |data| data.len());
@@ -145,31 +145,46 @@ async fn a_client_that_keeps_its_window_shut_is_cut() {
     assert!(bytes < 60_000_000);
 }
 
+/// Waits until the server has cut one connection because its client reads nothing.
+async fn wait_for_stalled_cut(server: &TestServer) {
+    let is_cut = || cut_count(server, "stalled").as_deref() == Some("1");
+    wait_for_condition("the stalled connection is cut", is_cut).await;
+}
+
 /// Regression: each reply to a PING restarted the stall timeout, so that a client could hold its
-/// responses in memory forever.
+/// responses in memory forever. So did the end of each handler.
 #[test]
-fn pings_do_not_extend_the_stall_timeout() {
+fn pings_and_further_requests_do_not_extend_the_stall_timeout() {
     let server = start_server(Limits {
         // Longer than a pause of this thread on a busy machine.
         stall_timeout: std::time::Duration::from_secs(1),
         ..Limits::default()
     });
+    let ping = |_: u32| vec![0_u8, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+    let request = |n: u32| http2_request_frame(2 * n + 1, "HEAD", "/full/5");
     std::thread::scope(|scope| {
-        for window in [0, 1] {
-            let stream = request_with_window(&server, 1, window);
-            scope.spawn(|| send_pings_until_cut(stream));
+        for frame in [ping as fn(u32) -> Vec<u8>, request] {
+            for window in [0, 1] {
+                let stream = request_with_window(&server, 1, window);
+                scope.spawn(move || send_frames_until_cut(stream, frame));
+            }
         }
     });
-    assert_eq!(cut_count(&server, "stalled").as_deref(), Some("2"));
+    assert_eq!(cut_count(&server, "stalled").as_deref(), Some("4"));
 }
 
-/// Sends a PING after each reply to the previous PING.
-fn send_pings_until_cut(mut stream: std::net::TcpStream) {
+/// Sends each frame after the reply to the previous frame. `frame` gets the number of the frame,
+/// starting at 1.
+fn send_frames_until_cut(mut stream: TcpStream, frame: fn(u32) -> Vec<u8>) {
     use std::io::{Read, Write};
-    let ping = [0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+    let end = Instant::now() + PATIENCE;
     let mut replies = [0; 4096];
-    while stream.write_all(&ping).is_ok() && stream.read(&mut replies).is_ok_and(|count| count > 0)
-    {
+    for n in 1.. {
+        let is_sent = stream.write_all(&frame(n)).is_ok();
+        if !is_sent || !stream.read(&mut replies).is_ok_and(|count| count > 0) {
+            return;
+        }
+        assert!(Instant::now() < end, "not cut within {PATIENCE:?}");
     }
 }
 
@@ -189,12 +204,25 @@ async fn a_response_that_waits_for_its_source_is_not_cut_as_stalled() {
     server.gate.reached.notified().await;
     // When the worker cuts this later request, the other response has waited for longer.
     let _stalled = request_with_window(&server, 1, 1);
-    while cut_count(&server, "stalled").as_deref() == Some("0") {
-        tokio::task::yield_now().await;
-    }
+    wait_for_stalled_cut(&server).await;
     server.gate.open.notify_one();
     assert_eq!(*waiting.await.unwrap().unwrap().body(), test_pattern(5));
     assert_eq!(cut_count(&server, "stalled").as_deref(), Some("1"));
+}
+
+#[tokio::test]
+async fn a_client_with_a_shut_window_is_cut_after_its_source_has_delivered() {
+    use std::io::Write;
+    let server = start_server(Limits {
+        stall_timeout: std::time::Duration::from_millis(40),
+        ..Limits::default()
+    });
+    let mut stream = connect_with_window(&server, 0);
+    let request = http2_request_frame(1, "GET", "/gated/5");
+    stream.write_all(&request).unwrap();
+    server.gate.reached.notified().await;
+    server.gate.open.notify_one();
+    wait_for_stalled_cut(&server).await;
 }
 
 /// Regression: if the Host and `:authority` differ, a cache whose key contains only one of the two

@@ -199,24 +199,41 @@ impl TestClient {
 /// `window` bytes.
 pub fn request_with_window(server: &TestServer, streams: u32, window: u8) -> std::net::TcpStream {
     use std::io::Write;
-    let frame = |kind: u8, flags: u8, stream: u32, payload: &[u8]| {
-        let mut bytes = vec![0, 0, u8::try_from(payload.len()).unwrap(), kind, flags];
-        bytes.extend(stream.to_be_bytes());
-        bytes.extend(payload);
-        bytes
-    };
-    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
-    bytes.extend(frame(4, 0, 0, &[0, 4, 0, 0, 0, window]));
-    let path = b"/pieces/1000000/100";
-    let mut head = vec![0x82, 0x86, 0x04, u8::try_from(path.len()).unwrap()];
-    head.extend(path);
-    head.extend([0x01, 1, b'x']);
+    let mut stream = connect_with_window(server, window);
     for n in 0..streams {
-        bytes.extend(frame(1, 0x5, 2 * n + 1, &head));
+        let request = http2_request_frame(2 * n + 1, "GET", "/pieces/1000000/100");
+        stream.write_all(&request).unwrap();
     }
+    stream
+}
+
+/// Opens an HTTP/2 connection whose streams have a flow-control window of `window` bytes.
+pub fn connect_with_window(server: &TestServer, window: u8) -> std::net::TcpStream {
+    use std::io::Write;
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    bytes.extend(http2_frame(4, 0, 0, &[0, 4, 0, 0, 0, window]));
     let mut stream = std::net::TcpStream::connect(server.address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(&bytes).unwrap();
     stream
+}
+
+/// Returns the frame of a request without a body.
+pub fn http2_request_frame(stream: u32, method: &str, path: &str) -> Vec<u8> {
+    let mut head = vec![0x86];
+    // Literal fields with the indexed names `:method`, `:path` and `:authority` (RFC 7541).
+    for (name, value) in [(0x02, method), (0x04, path), (0x01, "x")] {
+        head.extend([name, u8::try_from(value.len()).unwrap()]);
+        head.extend(value.as_bytes());
+    }
+    http2_frame(1, 0x5, stream, &head)
+}
+
+fn http2_frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0, 0, u8::try_from(payload.len()).unwrap(), kind, flags];
+    bytes.extend(stream.to_be_bytes());
+    bytes.extend(payload);
+    bytes
 }
 
 #[test]

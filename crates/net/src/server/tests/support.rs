@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, StatusCode};
@@ -88,10 +88,7 @@ pub fn start_with_workers(workers: usize, listen: ServerOptions) -> TestServer {
 impl TestServer {
     pub fn connect(&self) -> TestClient {
         let stream = TcpStream::connect(self.address).unwrap();
-        // With this timeout, a broken server fails the test instead of blocking the test.
-        stream
-            .set_read_timeout(Some(Duration::from_secs(60)))
-            .unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         TestClient {
             stream: BufReader::new(stream),
         }
@@ -109,6 +106,22 @@ impl Drop for TestServer {
         if let Some(thread) = self.thread.take() {
             thread.join().unwrap().unwrap();
         }
+    }
+}
+
+/// Time limit for an event that a test waits for. A broken server then fails the test instead of
+/// blocking it.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Lets other tasks run until `is_met` returns true.
+pub async fn wait_for_condition(condition: &str, is_met: impl Fn() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !is_met() {
+        assert!(
+            Instant::now() < end,
+            "not met within {PATIENCE:?}: {condition}"
+        );
+        tokio::task::yield_now().await;
     }
 }
 
