@@ -80,8 +80,8 @@ fn manifests_have_their_pinned_bytes() {
         write_iframe_playlist(&title, video).unwrap(),
     ];
     let expected = [
-        0x34ee_722e_ad1f_9c21,
-        0xc0f4_3ef8_4605_22d6,
+        0xee80_38cb_ecda_7de5,
+        0x30c8_f975_1a4f_5d98,
         0xcc6e_14c1_b7b2_7612,
         0x868e_1d27_2907_17da,
         0xb25d_a5dd_4239_3e41,

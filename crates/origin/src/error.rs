@@ -51,6 +51,15 @@ pub(crate) fn from_store(error: &store::Error) -> Error {
     }
 }
 
+/// Returns `None` if a file is missing or unusable, and the error if the storage failed for now.
+/// Denied access is not such a failure, because some storages deny access to missing files.
+pub(crate) fn require_storage<T>(found: Result<T, Error>) -> Result<Option<T>, Error> {
+    match found {
+        Err(error) if error.retry => Err(error),
+        found => Ok(found.ok()),
+    }
+}
+
 /// Returns whether an I/O error means that this machine has run out of file descriptors or memory.
 fn is_local_shortage(error: &std::io::Error) -> bool {
     // ENOMEM, ENFILE and EMFILE have these numbers on every Linux architecture.

@@ -81,7 +81,7 @@ impl RequestHandler {
         if self.lacks_secret(parts) {
             let refused = Error::new_client_error(
                 StatusCode::FORBIDDEN,
-                describe_missing_secret(parts.uri.path()),
+                describe_missing_edge_secret(parts.uri.path()),
             );
             return self.complete_response(in_progress, (ResourceKind::Other, Err(refused)), conn);
         }
@@ -406,7 +406,7 @@ fn method_not_allowed(method: &Method) -> Response<Body> {
 }
 
 /// Returns the error text for a request without the secret of the edge servers.
-fn describe_missing_secret(path: &str) -> &'static str {
+fn describe_missing_edge_secret(path: &str) -> &'static str {
     match path {
         "/metrics" => {
             "requests must come through an edge; metrics are on the admin port: \

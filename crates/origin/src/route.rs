@@ -491,4 +491,4 @@ pub mod url_forms;
 
 pub use display::{escape_strictly, title_folder_url};
 pub(crate) use parameters::refuse_selection_parameters;
-pub use text::{CmafTextFormat, TextPlaylist, TextResource, TextUrl, TextSetId};
+pub use text::{CmafTextFormat, TextPlaylist, TextResource, TextSetId, TextUrl};

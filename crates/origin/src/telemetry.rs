@@ -261,8 +261,11 @@ impl Telemetry {
                 stores.iter().map(|store| read(store.meter(), reason)).sum()
             };
             raise_counter(&self.requests.with_labels(label), sum(Meter::request_count));
-            raise_counter(&self.bytes.with_labels(label), sum(Meter::bytes_read));
-            raise_counter(&self.waits.with_labels(label), sum(Meter::storage_wait_count));
+            raise_counter(&self.bytes.with_labels(label), sum(Meter::read_byte_count));
+            raise_counter(
+                &self.waits.with_labels(label),
+                sum(Meter::storage_wait_count),
+            );
         }
         let remotes: Vec<_> = stores.iter().filter_map(Store::remote).collect();
         self.remote.update_from_remotes(&remotes);

@@ -181,9 +181,9 @@ fn titles_of_other_rules_are_served_while_a_key_server_hangs() {
                 assert_eq!(status, 503, "{n}");
             });
         }
-        while silent.requests().len() < 2 {
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
+        support::wait_until("two titles wait for the key server", || {
+            silent.requests().len() >= 2
+        });
         for title in ["open/film.mp4", "own/film.mp4"] {
             server.text(&format!("/{title}/.mpd"));
         }

@@ -4,11 +4,12 @@
 mod support;
 
 use std::fs;
-use std::io::Read;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Barrier;
-use std::time::{Duration, Instant};
-use support::{TestServer, demo_folder};
+use support::key_server::read_request;
+use support::{TestServer, demo_folder, wait_until};
 
 fn segments(server: &TestServer, title: &str) -> Vec<String> {
     let film: serde_json::Value =
@@ -90,15 +91,11 @@ fn frequent_clients_see_a_changed_file() {
         fs::rename(server.path("next"), &file).unwrap();
         let bytes = fs::read(state).unwrap();
         let is_old = *state == states[1];
-        let began = Instant::now();
-        let seen = || {
+        wait_until("the changed file is served", || {
             let (whole, names) = (server.get("/film.mp4"), segments(&server, "film.mp4"));
             assert_eq!(whole.status, 200);
             whole.body == bytes && (names == old) == is_old
-        };
-        while !seen() {
-            assert!(began.elapsed() < Duration::from_secs(30), "never seen");
-        }
+        });
     }
 }
 
@@ -124,6 +121,55 @@ fn other_media_under_the_same_tables_has_other_names() {
     fs::rename(server.path("next"), server.path("film.mp4")).unwrap();
     assert_eq!(server.get(&old[0]).status, 410);
     assert_ne!(segments(&server, "film.mp4")[0], old[0]);
+}
+
+/// Serves a film at `/film.mp4`, always with the same weak entity tag and the same date. Returns
+/// the URL of the server.
+fn serve_with_weak_tag(film: Vec<u8>) -> String {
+    const ABSENT: &str = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let request = read_request(&mut stream).to_lowercase();
+            let range = request.lines().find_map(|line| {
+                let (first, last) = line.strip_prefix("range: bytes=")?.split_once('-')?;
+                Some((first.parse::<usize>().ok()?, last.parse::<usize>().ok()?))
+            });
+            let range = range.filter(|_| request.starts_with("get /film.mp4 "));
+            let Some((first, last)) = range else {
+                let _ = stream.write_all(ABSENT.as_bytes());
+                continue;
+            };
+            let bytes = &film[first..film.len().min(last + 1)];
+            let (len, last) = (bytes.len(), first + bytes.len() - 1);
+            let head = format!(
+                "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes {first}-{last}/{}\r\n\
+                 Content-Length: {len}\r\nETag: W/\"1\"\r\nConnection: close\r\n\
+                 Last-Modified: Mon, 01 Jan 2024 00:00:00 GMT\r\n\r\n",
+                film.len()
+            );
+            let _ = stream.write_all(&[head.as_bytes(), bytes].concat());
+        }
+    });
+    url
+}
+
+#[test]
+fn other_media_under_the_same_weak_entity_tag_has_other_names() {
+    let film = fs::read(demo_folder().join("video-180p.mp4")).unwrap();
+    let mut other = film.clone();
+    // The demo films start with the `moov` box, so the second half of the file is media.
+    let half = other.len() / 2;
+    other[half..].iter_mut().for_each(|byte| *byte = !*byte);
+    let names = [&film, &film, &other].map(|bytes| {
+        let url = serve_with_weak_tag(bytes.clone());
+        let running = support::start(Path::new(&url), &[]).unwrap();
+        segments(&TestServer::from_running(running), "film.mp4")
+    });
+    assert_eq!(names[0], names[1]);
+    assert_ne!(names[0][0], names[2][0]);
 }
 
 #[test]
@@ -278,9 +324,9 @@ fn a_title_that_was_deleted_from_its_storage_is_missing() {
     assert_eq!(remote.get("/film.mp4/.m3u8").status, 200);
     fs::remove_file(storage.path("film.mp4")).unwrap();
     // The storage rechecks its open file after one second.
-    while remote.get("/film.mp4/.m3u8").status == 200 {
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait_until("the deleted title is missing", || {
+        remote.get("/film.mp4/.m3u8").status != 200
+    });
     assert_eq!(remote.get("/film.mp4/.m3u8").status, 404);
 }
 

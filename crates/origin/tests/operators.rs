@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use support::TestServer;
+use support::{TestServer, wait_until};
 
 const TOKEN: &str = "0123456789abcdef";
 
@@ -47,18 +47,18 @@ fn the_admin_port_reports_the_drain_until_the_main_port_is_done() {
     let unfinished_work = shutdown.hold_shutdown();
     shutdown.drain();
     let main = server.running().main_addresses()[0];
-    while TcpStream::connect(main).is_ok() {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    wait_until("the main port is closed", || {
+        TcpStream::connect(main).is_err()
+    });
     let (head, _) = request(admin, "GET", "/readyz", "");
     assert!(head.starts_with("HTTP/1.1 503 "), "{head}");
     assert!(is_draining(
         &request(admin, "GET", "/metrics", &authorized).1
     ));
     drop(unfinished_work);
-    while TcpStream::connect(admin).is_ok() {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    wait_until("the admin port is closed", || {
+        TcpStream::connect(admin).is_err()
+    });
 }
 
 #[test]
@@ -156,9 +156,9 @@ fn the_format_of_metrics_follows_accept() {
 fn the_delay_of_workers_is_sampled_while_connections_are_open() {
     let server = TestServer::new(&[]);
     let _open = server.send("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
-    while server.metric("headwater_worker_delay_seconds_count") == 0 {
-        std::thread::yield_now();
-    }
+    wait_until("the delay is sampled", || {
+        server.metric("headwater_worker_delay_seconds_count") > 0
+    });
 }
 
 /// Starts a server with these flags and sends requests, some of them with CMCD. Returns the lines
@@ -247,9 +247,9 @@ fn hangup_continues_the_records_in_a_new_file() {
         .args(["-HUP", &ours])
         .status();
     assert!(sent.unwrap().success());
-    while server.metric("headwater_records_reopened_total") == 0 {
-        std::thread::yield_now();
-    }
+    wait_until("the records are continued in a new file", || {
+        server.metric("headwater_records_reopened_total") > 0
+    });
     server.get("/readyz");
     drop(server);
     let contains = |path: &Path, text: &str| std::fs::read_to_string(path).unwrap().contains(text);

@@ -8,7 +8,7 @@ use media::{ism, mp4};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use support::{TestResponse, TestServer, demo_folder};
+use support::{TestResponse, TestServer, demo_folder, wait_until};
 
 fn film() -> Vec<u8> {
     fs::read(demo_folder().join("video-180p.mp4")).unwrap()
@@ -228,11 +228,10 @@ fn changed_media_is_not_served_with_old_tables() {
     let other = mp4::write_index_mp4(&index_file_in_memory(&other).unwrap(), "film.mp4").unwrap();
     fs::write(server.path("x.mp4"), other).unwrap();
     // The server caches the failure for one second, so the test tries again.
-    let again = (0..40).any(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(100));
+    wait_until("the film that was indexed again is served", || {
         server.get("/x.ism/.m3u8").status == 200
     });
-    assert!(again && server.text("/x.ism/.m3u8").contains("640x360"));
+    assert!(server.text("/x.ism/.m3u8").contains("640x360"));
 }
 
 #[test]
@@ -298,9 +297,9 @@ fn a_missing_text_file_of_a_manifest_is_reported_as_missing() {
     );
     // The server looks for the file again.
     fs::write(server.path("text.cmft"), vec![7; 5000]).unwrap();
-    while left_out() == first {
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
+    wait_until("the file is no longer reported as missing", || {
+        left_out() != first
+    });
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod support;
 
 use std::fs;
 use std::path::Path;
-use support::{TestResponse, TestServer, demo_folder};
+use support::{TestResponse, TestServer, demo_folder, wait_until};
 
 const SEGMENT_READS: &str = "headwater_storage_requests_total{reason=\"segment\"}";
 
@@ -167,7 +167,9 @@ fn long_segments_requested_rarely_are_not_promoted() {
         // Requests more bytes than the cache can hold.
         let mut between = 0;
         while between < 2 << 20 {
-            between += server.get(often).body.len();
+            let response = server.get(often);
+            assert_eq!(response.status, 200);
+            between += response.body.len();
         }
         let reads = server.metric(SEGMENT_READS);
         assert_eq!(comparable_parts(&server.get(rare)), first);
@@ -224,10 +226,12 @@ fn only_a_get_request_causes_read_ahead() {
     let running = support::start(Path::new(&url), &["--storage-read-ahead", "on"]).unwrap();
     let server = TestServer::from_running(running);
     let paths = segment_paths(&server, "/film.mp4/.m3u8", "video");
-    assert_eq!(server.request("HEAD", &paths[0], "").status, 200);
+    assert_eq!(server.request("HEAD", &paths[2], "").status, 200);
+    // If HEAD caused read-ahead of the next segment, GET would use the bytes of the read-ahead, and
+    // would cause no request for this segment.
+    let reads = server.metric(SEGMENT_READS);
     assert_eq!(server.get(&paths[3]).status, 200);
-    while server.metric(READ_AHEAD) == 0 {
-        std::thread::yield_now();
-    }
+    assert_eq!(server.metric(SEGMENT_READS), reads + 1);
+    wait_until("GET causes read-ahead", || server.metric(READ_AHEAD) > 0);
     assert_eq!(server.metric(READ_AHEAD), 1);
 }

@@ -40,7 +40,7 @@ mod storage_meter;
 mod store;
 
 pub use arena::{Arena, ArenaBytes};
-pub use disk::tier::{DiskTier, DiskTierCounts, TierBodySource, TierHit, NewTierObject};
+pub use disk::tier::{DiskTier, DiskTierCounts, ObjectToStore, TierBodySource, TierHit};
 pub use disk::{DiskCache, DiskLookupCounts};
 pub use error::Error;
 pub use folder::{Folder, FolderEntry, FolderListing};
@@ -53,8 +53,8 @@ pub use object::Object;
 pub use object_version::ObjectVersion;
 pub use pipe_pool::Pipe;
 pub use remote::{
-    CompletedRequest, ThreadHoldFactory, KeyRoute, Options, RangeReader, Remote, RemoteObject,
-    RequestObserver, SplicedData, SplicedRange, WeightedEndpoint,
+    CompletedRequest, KeyRoute, Options, RangeReader, Remote, RemoteObject, RequestObserver,
+    SplicedData, SplicedRange, ThreadHoldFactory, WeightedEndpoint,
 };
 pub use storage_meter::{Meter, RequestReason};
 pub use store::Store;

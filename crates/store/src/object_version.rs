@@ -18,6 +18,9 @@ pub struct ObjectVersion {
     /// Hash of the entity tag. The hash is the same in every process. It is 0 for files and for
     /// objects without an entity tag.
     pub tag: u64,
+    /// Whether the entity tag is weak (RFC 9110 section 8.8.1). Versions with different bytes may
+    /// have the same weak tag.
+    pub has_weak_tag: bool,
 }
 
 impl ObjectVersion {
@@ -28,12 +31,15 @@ impl ObjectVersion {
             ctime_ns: to_nanos(stat.st_ctime, stat.st_ctime_nsec as i64),
             inode: (stat.st_dev, stat.st_ino),
             tag: 0,
+            has_weak_tag: false,
         }
     }
 
-    /// Time of the last modification. Times before 1970 are returned as 1970.
-    pub fn modified(&self) -> SystemTime {
-        UNIX_EPOCH + Duration::from_nanos(u64::try_from(self.mtime_ns).unwrap_or(0))
+    /// Time of the last modification. `None` if the storage does not report it, or if it is not
+    /// after the start of 1970.
+    pub fn modified(&self) -> Option<SystemTime> {
+        let since_1970 = u64::try_from(self.mtime_ns).ok().filter(|ns| *ns > 0)?;
+        Some(UNIX_EPOCH + Duration::from_nanos(since_1970))
     }
 }
 

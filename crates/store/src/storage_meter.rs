@@ -107,7 +107,7 @@ impl Meter {
     }
 
     /// Number of bytes read for `reason`.
-    pub fn bytes_read(&self, reason: RequestReason) -> u64 {
+    pub fn read_byte_count(&self, reason: RequestReason) -> u64 {
         self.rows[reason as usize].bytes.load(Relaxed)
     }
 

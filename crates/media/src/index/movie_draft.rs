@@ -3,7 +3,7 @@
 
 use super::early_parsed_tracks::EarlyParsedTracks;
 use super::left_out::{describe_track, may_be_video};
-use super::track_draft::{TrackOutcome, SAMPLES_MAX, TrackDraft};
+use super::track_draft::{SAMPLES_MAX, TrackDraft, TrackOutcome};
 use super::trak::{MediaFile, TRACKS_MAX, TrakOutcome, read_trak};
 use super::{IndexNote, LeftOutTrack, Track};
 use crate::bmff::{Mp4Box, mvhd::Mvhd, trex::Trex};

@@ -10,8 +10,8 @@ use crate::presentation::{CmafHlsTextForm, ManifestOptions};
 mod audio_groups;
 mod audio_purpose;
 pub(crate) mod escaping;
-pub(crate) mod language_tag;
 mod language_table;
+pub(crate) mod language_tag;
 #[cfg(test)]
 mod tests;
 mod track_facts;

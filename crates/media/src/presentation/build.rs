@@ -25,7 +25,7 @@ const RENDITION_SEGMENTS_MAX: usize = 200_000;
 
 /// Version of the packaging code. It is increased whenever the code starts to produce different
 /// segments from the same index and rules. Therefore, no cache mixes old and new segments.
-const PACKAGING_VERSION: u64 = 4;
+const PACKAGING_VERSION: u64 = 5;
 
 /// Preferred bitrate of the first listed variant, in bits per second. Most connections can carry
 /// this bitrate, and the picture quality is acceptable.

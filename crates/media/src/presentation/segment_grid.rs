@@ -46,7 +46,9 @@ pub(super) fn build_grids(keys: &[KeyFrameTimes], target_ns: i64) -> Vec<Segment
     let all: Vec<usize> = (0..keys.len()).collect();
     // The grids of single renditions are built lazily, because most titles do not need them.
     let longest = LazyCell::new(|| -> Vec<i64> {
-        let grids = all.iter().map(|n| cut_at_common_keys(keys, &[*n], target_ns));
+        let grids = all
+            .iter()
+            .map(|n| cut_at_common_keys(keys, &[*n], target_ns));
         grids.map(|grid| grid.longest_segment).collect()
     });
     let alone = |n: usize| longest[n];

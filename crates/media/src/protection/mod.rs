@@ -42,7 +42,7 @@ pub(crate) use sample_auxiliary::SampleAuxiliary;
 pub use sample_decryptor::SampleDecipher;
 pub use sample_encryption::{Aes128Cipher, BlockCipher, encrypt_samples};
 pub(crate) use sample_entry::write_protected_entry;
-pub use scheme::{KeyId, ProtectionScheme, ProtectionParameters, format_key_id, parse_key_id};
+pub use scheme::{KeyId, ProtectionParameters, ProtectionScheme, format_key_id, parse_key_id};
 pub(crate) use senc_table::SencTable;
 pub use signaling::{HdcpLevel, PsshPlaces, TitleSignaling, TrackSignaling};
 pub use source_protection::{ProtectedEntry, SourceProtection};

@@ -5,7 +5,7 @@ use super::avc_slice_header::AvcParameterSets;
 use super::hevc_parameter_sets::HevcParameterSets;
 use super::scheme::check_protectable_codec;
 use super::subsample_map::{Subsample, SubsampleCollector, SubsampleMap};
-use super::{ProtectionScheme, ProtectionParameters};
+use super::{ProtectionParameters, ProtectionScheme};
 use crate::codec::Codec;
 use crate::error::{Error, Result};
 
@@ -45,7 +45,10 @@ impl SubsampleParser {
     ///
     /// # Errors
     /// `Unsupported` if the codec cannot be protected, or if a parameter set cannot be parsed.
-    pub fn new(codec: &Codec, protection: &ProtectionParameters) -> Result<Option<SubsampleParser>> {
+    pub fn new(
+        codec: &Codec,
+        protection: &ProtectionParameters,
+    ) -> Result<Option<SubsampleParser>> {
         check_protectable_codec(codec)?;
         let Some(nal) = codec.video().and_then(|video| video.nal.as_ref()) else {
             return Ok(None);

@@ -8,7 +8,7 @@
 use super::scheme::is_protectable;
 use super::senc_table::SencTable;
 use super::subsample_map::{Subsample, SubsampleCollector};
-use super::{ProtectionScheme, SubsampleMap, SubsampleParser, ProtectionParameters};
+use super::{ProtectionParameters, ProtectionScheme, SubsampleMap, SubsampleParser};
 use crate::bmff::Mp4Box;
 use crate::bytes::{ByteReader, write_box};
 use crate::codec::Codec;

@@ -2,7 +2,7 @@
 //! 23001-7, 7.2).
 
 use super::senc_table::{SENC_SUBSAMPLES, SencTable};
-use super::{ProtectionScheme, SubsampleMap, ProtectionParameters};
+use super::{ProtectionParameters, ProtectionScheme, SubsampleMap};
 use crate::bytes::write_full_box;
 use std::ops::Range;
 
@@ -67,7 +67,11 @@ impl SampleAuxiliary {
 
     /// Estimates the total length of all boxes in bytes. The estimate assumes that pictures have
     /// few slices.
-    pub(crate) fn estimate_len(protection: &ProtectionParameters, is_video: bool, count: u64) -> u64 {
+    pub(crate) fn estimate_len(
+        protection: &ProtectionParameters,
+        is_video: bool,
+        count: u64,
+    ) -> u64 {
         let iv = match protection.scheme {
             ProtectionScheme::Cenc => 8,
             ProtectionScheme::Cbcs => 0,

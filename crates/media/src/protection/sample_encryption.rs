@@ -2,7 +2,7 @@
 
 use super::cbc_chains::encrypt_chains;
 use super::subsample_map::BLOCK_BYTES;
-use super::{ProtectionScheme, Subsample, SubsampleMap, ProtectionParameters};
+use super::{ProtectionParameters, ProtectionScheme, Subsample, SubsampleMap};
 use crate::codec::Codec;
 use crate::error::{Error, Result};
 use std::ops::Range;

@@ -1,6 +1,6 @@
 //! Protected sample entries (ISO/IEC 14496-12, 8.12; ISO/IEC 23001-7, 8.2).
 
-use super::{ProtectionScheme, ProtectionParameters};
+use super::{ProtectionParameters, ProtectionScheme};
 use crate::bytes::{write_box, write_full_box};
 use crate::codec::Codec;
 
@@ -30,7 +30,12 @@ pub(crate) fn write_protected_entry(
     }
 }
 
-fn write_sinf(out: &mut Vec<u8>, original: [u8; 4], is_video: bool, protection: &ProtectionParameters) {
+fn write_sinf(
+    out: &mut Vec<u8>,
+    original: [u8; 4],
+    is_video: bool,
+    protection: &ProtectionParameters,
+) {
     write_box(out, b"sinf", |out| {
         write_box(out, b"frma", |out| out.extend_from_slice(&original));
         write_full_box(out, b"schm", 0, 0, |out| {

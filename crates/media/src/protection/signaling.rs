@@ -2,7 +2,7 @@
 
 use super::base64_text::encode_base64;
 use super::systems::{ContentSystem, SystemSignaling, escape_xml};
-use super::{SourceProtection, ProtectionParameters, format_key_id};
+use super::{ProtectionParameters, SourceProtection, format_key_id};
 use std::fmt::Write;
 
 /// The protection of a title's renditions, without keys.

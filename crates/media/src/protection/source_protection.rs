@@ -4,7 +4,7 @@
 use super::senc_table::SencTable;
 use super::subsample_map::BLOCK_BYTES;
 use super::{
-    ContentSystem, KeyId, ProtectionScheme, SystemSignaling, ProtectionParameters, format_key_id,
+    ContentSystem, KeyId, ProtectionParameters, ProtectionScheme, SystemSignaling, format_key_id,
 };
 use crate::bytes::ByteReader;
 use crate::codec::Codec;

@@ -1,7 +1,7 @@
 //! Content protection systems: their ids, `pssh` boxes (ISO/IEC 23001-7, 8.1) and headers.
 
 use super::base64_text::encode_base64;
-use super::{KeyId, ProtectionScheme, ProtectionParameters, format_key_id, parse_key_id};
+use super::{KeyId, ProtectionParameters, ProtectionScheme, format_key_id, parse_key_id};
 use crate::bytes::write_full_box;
 
 /// A content protection (DRM) system, which provides keys to players.

@@ -73,7 +73,7 @@ pub(super) fn write_text_init(
 /// empty `vtte` box.
 pub fn write_wvtt_segment(grid: &TextSegmentTimes<'_>, list: &CueList, n: usize) -> Vec<u8> {
     let mut samples = Vec::new();
-    for_each_wvtt_sample(grid, list, n, |ticks, shown| {
+    for_each_wvtt_sample(grid, list, n, |ticks, shown, _| {
         samples.push((ticks, write_wvtt_sample(shown)));
     });
     write_text_fragment(grid.segment_start(n), n, &samples)
@@ -83,20 +83,21 @@ pub fn write_wvtt_segment(grid: &TextSegmentTimes<'_>, list: &CueList, n: usize)
 /// computed from this length.
 pub(super) fn wvtt_segment_len(grid: &TextSegmentTimes<'_>, list: &CueList, n: usize) -> usize {
     let (mut samples, mut bytes) = (0, 0);
-    for_each_wvtt_sample(grid, list, n, |_, shown| {
+    for_each_wvtt_sample(grid, list, n, |_, _, len| {
         samples += 1;
-        bytes += wvtt_sample_len(shown);
+        bytes += len;
     });
     fragment_len(samples, bytes)
 }
 
-/// Calls `visit` for each sample of segment `n`, with the sample's duration in ticks and the cues
-/// that are shown during the sample. The samples beyond [`SEGMENT_TEXT_BYTES_MAX`] show no cues.
+/// Calls `visit` for each sample of segment `n`, with the sample's duration in ticks, the cues that
+/// are shown during the sample, and the sample's length in bytes. The samples beyond
+/// [`SEGMENT_TEXT_BYTES_MAX`] show no cues.
 fn for_each_wvtt_sample(
     grid: &TextSegmentTimes<'_>,
     list: &CueList,
     n: usize,
-    mut visit: impl FnMut(u64, &[&ServedCue<'_>]),
+    mut visit: impl FnMut(u64, &[&ServedCue<'_>], usize),
 ) {
     let (start, end) = (grid.segment_start(n), grid.segment_start(n + 1));
     let mut cues: Vec<ServedCue> = grid
@@ -116,12 +117,12 @@ fn for_each_wvtt_sample(
         while let Some(cue) = waiting.next_if(|cue| cue.start <= time[0]) {
             shown.push(cue);
         }
-        sample_bytes = sample_bytes.saturating_add(wvtt_sample_len(&shown));
-        let is_within_limit = sample_bytes <= SEGMENT_TEXT_BYTES_MAX;
-        visit(
-            time[1] - time[0],
-            if is_within_limit { &shown } else { &[] },
-        );
+        let (ticks, len) = (time[1] - time[0], wvtt_sample_len(&shown));
+        sample_bytes = sample_bytes.saturating_add(len);
+        match sample_bytes <= SEGMENT_TEXT_BYTES_MAX {
+            true => visit(ticks, &shown, len),
+            false => visit(ticks, &[], wvtt_sample_len(&[])),
+        }
     }
 }
 

@@ -82,11 +82,9 @@ impl CueList {
         mut cues: Vec<Cue>,
         problems: &mut Vec<CueProblem>,
     ) -> CueList {
+        let is_too_long = cues.len() > CUES_MAX;
+        cues.truncate(CUES_MAX);
         let mut report = |problem| report_problem(problems, problem);
-        if cues.len() > CUES_MAX {
-            report(CueProblem::TooMany);
-            cues.truncate(CUES_MAX);
-        }
         for pair in cues
             .windows(2)
             .filter(|pair| pair[1].start_ms < pair[0].start_ms)
@@ -100,8 +98,10 @@ impl CueList {
             is_shown
         });
         cues.sort_by_key(|cue| (cue.start_ms, cue.end_ms));
-        if drop_cues_beyond_limit(&mut cues) {
-            report(CueProblem::TooMany);
+        if drop_cues_beyond_limit(&mut cues) || is_too_long {
+            // The text of valid cues is missing, so this is reported even if the list is full.
+            problems.truncate(PROBLEMS_MAX - 1);
+            problems.push(CueProblem::TooMany);
         }
         let ends = cues.iter().scan(i64::MIN, |latest, cue| {
             *latest = cue.end_ms.max(*latest);
@@ -110,7 +110,7 @@ impl CueList {
         let latest_ends: Vec<i64> = ends.collect();
         for (cue, latest) in cues.iter().skip(1).zip(&latest_ends) {
             if cue.start_ms < *latest {
-                report(CueProblem::Overlapping(cue.start_ms));
+                report_problem(problems, CueProblem::Overlapping(cue.start_ms));
             }
         }
         let blocks = cues.chunks(BLOCK_CUES);

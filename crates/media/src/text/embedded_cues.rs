@@ -116,7 +116,9 @@ fn append_cues(cues: &mut Vec<Cue>, shown: impl IntoIterator<Item = Cue>, time: 
 pub fn text_track_kind(track: &Track) -> TextKind {
     let has = |role| track.roles.contains(&role);
     match track.codec.text() {
-        Some(TextFormat::Tx3g) if tx3g::is_forced_track(&track.codec.sample_entry) => TextKind::Forced,
+        Some(TextFormat::Tx3g) if tx3g::is_forced_track(&track.codec.sample_entry) => {
+            TextKind::Forced
+        }
         _ if has(TrackRole::ForcedSubtitle) => TextKind::Forced,
         _ if has(TrackRole::Caption) => TextKind::Captions,
         _ if has(TrackRole::EasyReader) => TextKind::EasyToRead,

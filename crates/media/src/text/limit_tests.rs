@@ -63,6 +63,16 @@ fn cues_beyond_64_at_the_same_time_are_dropped_and_reported() {
     assert!(!problems.contains(&CueProblem::TooMany), "{problems:?}");
 }
 
+#[test]
+fn dropped_cues_are_reported_once_even_if_there_are_many_other_problems() {
+    // All cues are shown at the same time, and each cue starts before the previous cue.
+    let cues = (0..200_001).map(|n| cue(-n, 2000, "a")).collect();
+    let mut problems = Vec::new();
+    CueList::from_cues(String::new(), cues, &mut problems);
+    let reported = problems.iter().filter(|one| **one == CueProblem::TooMany);
+    assert_eq!((reported.count(), problems.len()), (1, PROBLEMS_MAX));
+}
+
 proptest::proptest! {
     #[test]
     fn the_cues_within_a_range_equal_those_of_a_full_search(

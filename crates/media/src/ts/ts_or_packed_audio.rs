@@ -51,7 +51,10 @@ pub(super) fn slice_frames<'a>(
 }
 
 /// Returns the bytes of each unit. Parts contain whole samples, so each unit is in a single part.
-fn slice_sample_bytes<'a>(units: &[PlannedAccessUnit], parts: &[&'a [u8]]) -> Result<Vec<&'a [u8]>> {
+fn slice_sample_bytes<'a>(
+    units: &[PlannedAccessUnit],
+    parts: &[&'a [u8]],
+) -> Result<Vec<&'a [u8]>> {
     let mut samples = Vec::with_capacity(units.len());
     let mut parts = parts.iter();
     let mut rest: &[u8] = &[];

@@ -6,7 +6,7 @@ use super::left_out_remedies::report_left_out;
 use super::open::OpenedTitle;
 use super::protection::{CheckedProtection, RenditionProtection};
 use super::report::{Finding, RenditionRow, TitleReport};
-use super::text_row::TextRow;
+use super::text_rendition_row::TextRenditionRow;
 use crate::drm::LibraryDrm;
 
 /// Examines a title. If the settings protect the title, also loads its keys. Blocks.
@@ -38,7 +38,7 @@ pub(super) fn examine_title(
         texts: title
             .text
             .renditions()
-            .map(TextRow::from_rendition)
+            .map(TextRenditionRow::from_rendition)
             .collect(),
         findings,
     }

@@ -12,7 +12,7 @@ mod read_settings;
 mod remedies;
 mod report;
 mod summary_line;
-mod text_row;
+mod text_rendition_row;
 
 use crate::config::parse_segment_ms;
 use crate::config::remote_libraries::STORAGE;

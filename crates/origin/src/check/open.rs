@@ -213,7 +213,7 @@ impl TitleSearch {
         let files = TitleFiles::list_media(store, key);
         // If the library cannot be listed, text files beside its films are ignored.
         if let Ok(files) = files {
-            let files = files.clone().with_text_beside(store, key, &files);
+            let files = files.with_text_beside(store, key);
             let film_end_ms = presentation.duration.round_to(1000);
             text.extend(files.read_text_renditions(store, key, film_end_ms, left_out));
         }

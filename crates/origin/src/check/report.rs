@@ -2,7 +2,7 @@
 //! printed as text with bar charts, or as JSON.
 
 use super::protection::RenditionProtection;
-use super::text_row::TextRow;
+use super::text_rendition_row::TextRenditionRow;
 use media::presentation::{Presentation, Rendition};
 use serde::Serialize;
 use std::fmt::Write;
@@ -17,7 +17,7 @@ pub struct TitleReport {
     /// The renditions.
     pub renditions: Vec<RenditionRow>,
     /// The texts.
-    pub texts: Vec<TextRow>,
+    pub texts: Vec<TextRenditionRow>,
     /// Playback problems, worst first.
     pub findings: Vec<Finding>,
 }

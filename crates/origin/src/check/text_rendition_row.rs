@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 /// A text rendition.
 #[derive(Debug, Serialize)]
-pub struct TextRow {
+pub struct TextRenditionRow {
     /// Name in URLs.
     pub name: String,
     /// One of `subtitles`, `captions`, `forced` and `easy-to-read`.
@@ -21,9 +21,9 @@ pub struct TextRow {
     pub source: String,
 }
 
-impl TextRow {
-    pub(super) fn from_rendition((name, text): (&str, &TextRendition)) -> TextRow {
-        TextRow {
+impl TextRenditionRow {
+    pub(super) fn from_rendition((name, text): (&str, &TextRendition)) -> TextRenditionRow {
+        TextRenditionRow {
             name: name.to_owned(),
             kind: text.kind.name(),
             label: text.display_name(),
@@ -34,7 +34,7 @@ impl TextRow {
     }
 
     pub(super) fn write_row(&self, out: &mut String) {
-        let TextRow {
+        let TextRenditionRow {
             name,
             kind,
             label,

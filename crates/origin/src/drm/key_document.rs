@@ -10,8 +10,8 @@ use super::{speke, udrm};
 use crate::drm::settings::DrmSettings;
 use crate::route;
 use media::protection::cpix::{
-    CPIX_BYTES_MAX, KeyDocument, KeyDocumentDecryptor, KeyDocumentEntry, list_content_keys,
-    decrypt_key_document,
+    CPIX_BYTES_MAX, KeyDocument, KeyDocumentDecryptor, KeyDocumentEntry, decrypt_key_document,
+    list_content_keys,
 };
 use std::io::Read;
 use std::path::Path;

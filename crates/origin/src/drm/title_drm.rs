@@ -12,8 +12,9 @@ use media::error::ErrorKind;
 use media::index::Track;
 use media::presentation::{Presentation, Rendition};
 use media::protection::{
-    ContentSystem, KeyId, ProtectionScheme, RuleTrackProperties, SourceProtection, SubsampleParser,
-    SystemSignaling, TitleSignaling, ProtectionParameters, TrackSignaling, format_key_id,
+    ContentSystem, KeyId, ProtectionParameters, ProtectionScheme, RuleTrackProperties,
+    SourceProtection, SubsampleParser, SystemSignaling, TitleSignaling, TrackSignaling,
+    format_key_id,
 };
 use net::Error;
 use std::sync::Arc;

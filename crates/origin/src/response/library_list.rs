@@ -46,7 +46,7 @@ pub(crate) struct CachedLibraryList {
 #[derive(Default)]
 struct ListState {
     list: Option<(Instant, Arc<CompressibleText>)>,
-    cards: TitleCards,
+    cards: CachedTitleCards,
     /// Ignored files of the previous scan. A scan logs its ignored files only if they differ from
     /// these files.
     ignored: IgnoredFiles,
@@ -194,8 +194,8 @@ impl CachedLibraryList {
         &self,
         place: FolderWithFilms,
         known: &KnownCards<'_>,
-    ) -> (Vec<Key>, TitleCards) {
-        let mut cards = TitleCards::new();
+    ) -> (Vec<Key>, CachedTitleCards) {
+        let mut cards = CachedTitleCards::new();
         if place.files.len() > 1
             && let Some(found) = place.version_hash
         {
@@ -250,11 +250,11 @@ impl CachedLibraryList {
 
 /// The cards of the previous scan, and the time until which the current scan waits for titles.
 struct KnownCards<'a> {
-    cards: &'a TitleCards,
+    cards: &'a CachedTitleCards,
     deadline: Instant,
 }
 
-type TitleCards = HashMap<Key, (u64, Arc<TitleCard>)>;
+type CachedTitleCards = HashMap<Key, (u64, Arc<TitleCard>)>;
 
 /// Writes the list as JSON.
 fn write_library_document(

@@ -103,19 +103,13 @@ impl StaticFiles {
         {
             return Ok(true);
         }
-        match self.open_file(key).await {
-            Ok(_) => Ok(false),
-            Err(
-                failure @ (store::Error::Changed
-                | store::Error::Slow(_)
-                | store::Error::Broken(_)
-                | store::Error::Io(_)),
-            ) => Err(error::from_store(&failure)),
-            Err(_) => {
-                self.absent_paths.insert(key.clone(), now_ms);
-                Ok(true)
-            }
+        let found = self.open_file(key).await;
+        let found = found.map_err(|e| error::from_store(&e));
+        let is_absent = error::require_storage(found)?.is_none();
+        if is_absent {
+            self.absent_paths.insert(key.clone(), now_ms);
         }
+        Ok(is_absent)
     }
 
     /// Returns whether the result of a look-up at `checked_ms` may still be used.
@@ -207,18 +201,18 @@ fn file_headers(key: &Key, object: &Object) -> RepresentationHeaders {
 }
 
 /// Returns the validators of a file. The length alone does not identify a version, so a file whose
-/// storage reports neither an entity tag nor a modification time has no entity tag (RFC 9110
-/// section 8.8.1).
+/// storage reports neither an entity tag nor a modification time has no entity tag. If the entity
+/// tag of the storage is weak, the entity tag of the file is weak, too (RFC 9110 section 8.8.1).
 fn validators_of(version: &ObjectVersion) -> Validators {
     let (len, time, tag) = (version.len, version.mtime_ns, version.tag);
+    let weak = if version.has_weak_tag { "W/" } else { "" };
     let etag = match tag {
         0 if time == 0 => return Validators::default(),
         0 => format!("\"{len:x}-{time:x}\""),
-        tag => format!("\"{len:x}-{time:x}-{tag:x}\""),
+        tag => format!("{weak}\"{len:x}-{time:x}-{tag:x}\""),
     };
-    let modified = stores::modification_time(version);
     Validators {
-        modified: modified.and_then(LastModified::from_time),
+        modified: version.modified().and_then(LastModified::from_time),
         ..Validators::from_etag(&etag)
     }
 }
@@ -248,6 +242,16 @@ mod tests {
         tags.sort();
         tags.dedup();
         assert_eq!(tags.len(), 6, "{tags:?}");
+    }
+
+    #[test]
+    fn a_weak_entity_tag_of_the_storage_stays_weak() {
+        let weak = ObjectVersion {
+            has_weak_tag: true,
+            ..version(1, 7)
+        };
+        assert_eq!(validators_of(&weak).etag.unwrap(), "W/\"5-1-7\"");
+        assert_eq!(validators_of(&version(1, 7)).etag.unwrap(), "\"5-1-7\"");
     }
 
     #[test]

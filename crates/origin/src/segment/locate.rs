@@ -22,12 +22,12 @@ pub(crate) struct LocatedSegment<'a> {
     pub(crate) rendition_index: usize,
     pub(crate) rendition: &'a Rendition,
     pub(crate) object: &'a Arc<Object>,
-    pub(crate) position: SegmentPosition,
+    pub(crate) position: RenditionPiece,
 }
 
 /// Position of a segment within its rendition.
 #[derive(Clone, Copy)]
-pub(crate) enum SegmentPosition {
+pub(crate) enum RenditionPiece {
     /// The CMAF header.
     Init,
     /// A CMAF segment that contains only the key frame with this sample number.
@@ -59,19 +59,19 @@ impl<'a> LocatedSegment<'a> {
                     "this segment is unavailable",
                 ));
             }
-            SegmentAddress::Init => SegmentPosition::Init,
+            SegmentAddress::Init => RenditionPiece::Init,
             SegmentAddress::KeyFrame(time) => {
                 let sample = presentation.find_key_frame_by_time(rendition, time);
-                SegmentPosition::KeyFrame(sample.ok_or_else(error::no_such_segment)?)
+                RenditionPiece::KeyFrame(sample.ok_or_else(error::no_such_segment)?)
             }
             SegmentAddress::At(time, form) => {
                 let index = presentation.find_segment(rendition, time);
-                SegmentPosition::Media(index.ok_or_else(error::no_such_segment)?, form)
+                RenditionPiece::Media(index.ok_or_else(error::no_such_segment)?, form)
             }
             SegmentAddress::Number(number) => {
                 let index = (number as usize).checked_sub(1);
                 let index = index.filter(|index| *index < rendition.segment_count());
-                SegmentPosition::Media(
+                RenditionPiece::Media(
                     index.ok_or_else(error::no_such_segment)?,
                     SegmentContainer::Cmaf,
                 )
@@ -93,7 +93,7 @@ impl<'a> LocatedSegment<'a> {
     /// Returns an error if the segment is unavailable in the container that the URL names. For each
     /// codec, transmuxed segments exist in only one container.
     fn check_container(&self) -> Result<(), Error> {
-        let SegmentPosition::Media(_, form) = self.position else {
+        let RenditionPiece::Media(_, form) = self.position else {
             return Ok(());
         };
         if form == SegmentContainer::Cmaf {
@@ -152,7 +152,7 @@ impl<'a> LocatedSegment<'a> {
     /// Starts to fetch the next segment of a remote file, together with the sibling ranges of that
     /// segment.
     pub(crate) fn read_ahead(&self) {
-        let SegmentPosition::Media(index, _) = self.position else {
+        let RenditionPiece::Media(index, _) = self.position else {
             return;
         };
         let next = index + 1;

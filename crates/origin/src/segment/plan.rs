@@ -6,7 +6,7 @@ use crate::response::responder::{ClientRequest, RepresentationHeaders};
 use crate::route::{self, SegmentAddress, SegmentContainer, SegmentUrl};
 use crate::segment::cached_segment::{CachedSegment, SegmentFacts};
 use crate::segment::hls_aes128::SegmentEncryption;
-use crate::segment::locate::{LocatedSegment, SegmentPosition};
+use crate::segment::locate::{LocatedSegment, RenditionPiece};
 use crate::segment::protect::ProtectJob;
 use crate::segment::protected_stream::{ProtectedStream, SegmentSlot};
 use crate::segment::transmux::{HlsSegmentJob, SegmentSamples};
@@ -61,12 +61,12 @@ impl LocatedSegment<'_> {
     pub(crate) fn plan_segment(&self) -> Result<SegmentPlan, Error> {
         let p = self.presentation;
         match self.position {
-            SegmentPosition::Init => {
+            RenditionPiece::Init => {
                 let init = PlannedPart::Generated(Bytes::from(p.init_segment(self.rendition)));
                 let facts = self.build_segment_metadata(self.cmaf_content_type(), "i", 0, None);
                 Ok(SegmentPlan::from_ranges(facts, vec![init]))
             }
-            SegmentPosition::KeyFrame(sample) => {
+            RenditionPiece::KeyFrame(sample) => {
                 let facts = self.build_segment_metadata(
                     self.cmaf_content_type(),
                     "k",
@@ -79,11 +79,15 @@ impl LocatedSegment<'_> {
                 let plan = p.plan_key_frame(self.rendition, sample);
                 Ok(SegmentPlan::from_ranges(facts, body_parts(plan)))
             }
-            SegmentPosition::Media(index, SegmentContainer::Cmaf) => {
+            RenditionPiece::Media(index, SegmentContainer::Cmaf) => {
                 if let Some(job) = self.build_protect_job(SegmentOrKeyFrame::Segment(index)) {
                     let link = self.next_segment_link(index);
-                    let facts =
-                        self.build_segment_metadata(self.cmaf_content_type(), "c", index as u64, link);
+                    let facts = self.build_segment_metadata(
+                        self.cmaf_content_type(),
+                        "c",
+                        index as u64,
+                        link,
+                    );
                     let siblings = self.sibling_ranges(index);
                     return Ok(SegmentPlan::from_protect_job(facts, siblings, job));
                 }
@@ -104,7 +108,7 @@ impl LocatedSegment<'_> {
                     content,
                 })
             }
-            SegmentPosition::Media(index, form) => {
+            RenditionPiece::Media(index, form) => {
                 let content_type = HeaderValue::from_static(content_type_of(form.suffix()));
                 let link = self.next_segment_link(index);
                 let facts = self.build_segment_metadata(content_type, "t", index as u64, link);

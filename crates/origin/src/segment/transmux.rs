@@ -92,9 +92,7 @@ impl SegmentSamples {
         let rendition = self.presentation.renditions.get(self.rendition);
         let rendition = rendition.ok_or_else(no_such_segment)?;
         Ok(ResolvedSamples {
-            units: self
-                .presentation
-                .plan_access_units(rendition, self.segment),
+            units: self.presentation.plan_access_units(rendition, self.segment),
             presentation: self.presentation,
             rendition: self.rendition,
         })

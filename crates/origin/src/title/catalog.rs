@@ -92,6 +92,26 @@ struct CatalogEntry {
     is_checking: Arc<AtomicBool>,
     /// Whether text that could not be read is being read again.
     is_retrying: Arc<AtomicBool>,
+    /// Whether the last check of the files failed.
+    has_check_failed: Arc<AtomicBool>,
+}
+
+/// A flag that is set while a task runs. The flag is cleared when this value is dropped, also if
+/// the task panics. Otherwise, the task would never be started again.
+struct RunningTaskFlag(Arc<AtomicBool>);
+
+impl RunningTaskFlag {
+    /// Sets the flag. Returns `None` if the flag is already set.
+    fn try_set(flag: &Arc<AtomicBool>) -> Option<RunningTaskFlag> {
+        let is_running = flag.swap(true, Relaxed);
+        (!is_running).then(|| RunningTaskFlag(flag.clone()))
+    }
+}
+
+impl Drop for RunningTaskFlag {
+    fn drop(&mut self) {
+        self.0.store(false, Relaxed);
+    }
 }
 
 #[derive(Clone)]
@@ -312,15 +332,18 @@ impl Catalog {
     /// read, removes the title, so that the next request builds the title again. The check runs in
     /// the background, because the storage may still be slow.
     fn retry_text_in_background(self: &Arc<Self>, entry: &CatalogEntry, title: &Arc<Title>) {
-        if !title.has_unread_text() || entry.is_retrying.swap(true, Relaxed) {
+        if !title.has_unread_text() {
             return;
         }
-        let (catalog, entry, title) = (self.clone(), entry.clone(), title.clone());
+        let Some(running) = RunningTaskFlag::try_set(&entry.is_retrying) else {
+            return;
+        };
+        let (catalog, title) = (self.clone(), title.clone());
         tokio::task::spawn_blocking(move || {
+            let _running = running;
             if title.can_read_more_text(&catalog.stores) {
                 catalog.remove_version(&title.key, &title);
             }
-            entry.is_retrying.store(false, Relaxed);
         });
     }
 
@@ -331,15 +354,15 @@ impl Catalog {
         title: &Arc<Title>,
         now_ms: u64,
     ) {
-        if entry.is_checking.swap(true, Relaxed) {
+        let Some(running) = RunningTaskFlag::try_set(&entry.is_checking) else {
             return;
-        }
+        };
         let (catalog, entry, title) = (self.clone(), entry.clone(), title.clone());
         tokio::spawn(async move {
+            let _running = running;
             if catalog.check_title(&entry, &title).await {
                 entry.checked_ms.fetch_max(now_ms, Relaxed);
             }
-            entry.is_checking.store(false, Relaxed);
         });
     }
 
@@ -353,7 +376,7 @@ impl Catalog {
         let (catalog, entry, title) = (self.clone(), entry.clone(), title.clone());
         let check = move || {
             // The keys are not checked this time if too many titles are waiting for the key server.
-            let is_current = catalog.has_same_files(&title)
+            let is_current = catalog.has_same_files(&entry, &title)
                 && (key_load.is_err() || catalog.has_same_keys(&title));
             match is_current {
                 true => catalog.retry_text_in_background(&entry, &title),
@@ -368,15 +391,18 @@ impl Catalog {
     /// Returns whether a title still has the same files. Returns `true` if the storage fails,
     /// because the title could not be built again either, and reads of the media verify its
     /// version. Blocks the thread.
-    fn has_same_files(&self, title: &Title) -> bool {
-        title
-            .has_unchanged_files(&self.stores)
-            .unwrap_or_else(|error| {
+    fn has_same_files(&self, entry: &CatalogEntry, title: &Title) -> bool {
+        let found = title.has_unchanged_files(&self.stores);
+        let had_failed = entry.has_check_failed.swap(found.is_err(), Relaxed);
+        found.unwrap_or_else(|error| {
+            // A title is checked every few seconds, so only the first failure in a row is logged.
+            if !had_failed {
                 let cause = error.operator_message();
                 let title = title.key.as_str();
                 tracing::warn!(title, cause, "cannot check title; it stays cached");
-                true
-            })
+            }
+            true
+        })
     }
 
     /// Returns whether a title has the keys that its source currently provides. Blocks the thread.
@@ -434,6 +460,7 @@ impl Catalog {
             checked_ms: Arc::new(AtomicU64::new(self.now_ms())),
             is_checking: Arc::default(),
             is_retrying: Arc::default(),
+            has_check_failed: Arc::default(),
         }
     }
 

@@ -19,7 +19,7 @@ use store::{DiskCache, DiskLookupCounts, Object, ObjectVersion};
 
 /// Version that is part of each entry's key. Increase this version when changed code produces a
 /// different index for the same film, or a different stored file for the same index.
-const FORMAT_VERSION: u8 = 5;
+const FORMAT_VERSION: u8 = 6;
 /// Resolution of file system clocks. Two changes within this time can have the same timestamp.
 const SETTLE_TIME: Duration = Duration::from_secs(3);
 /// Name of the media file in a stored index MP4. A file with this name is never opened.
@@ -110,8 +110,8 @@ impl IndexCache {
         object: &Object,
     ) {
         let identity = object.version();
-        if identity.mtime_ns == 0 && identity.tag == 0 {
-            // Without a modification time or an entity tag, a replaced film would not be
+        if identity.mtime_ns == 0 && (identity.tag == 0 || identity.has_weak_tag) {
+            // Without a modification time or a strong entity tag, a replaced film might not be
             // recognised.
             return;
         }
@@ -121,7 +121,8 @@ impl IndexCache {
             return;
         }
         let settled = SystemTime::now().checked_sub(SETTLE_TIME);
-        if settled.is_none_or(|settled| identity.modified() > settled) {
+        let is_recent = |modified| settled.is_none_or(|settled| modified > settled);
+        if identity.modified().is_some_and(is_recent) {
             return;
         }
         // Writing fails if no edit list can express the track delays of this film exactly. Such a

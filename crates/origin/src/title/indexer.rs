@@ -35,7 +35,10 @@ pub(crate) fn index_file(key: &Key, object: &Object) -> Result<MediaOrReferences
 
 /// Indexes a file for segment requests. Does not search the file for captions, because the search
 /// reads media and only manifests announce captions. Blocks the thread.
-pub(crate) fn index_without_captions(key: &Key, object: &Object) -> Result<MediaOrReferences, Error> {
+pub(crate) fn index_without_captions(
+    key: &Key,
+    object: &Object,
+) -> Result<MediaOrReferences, Error> {
     index_with_caption_search(key, object, |_, _| None)
 }
 
@@ -138,12 +141,13 @@ const PROBE_COUNT: u64 = 4;
 const PROBE_BYTES: u64 = 1024;
 
 /// Returns a hash that distinguishes files with equal tables, such as a film before and after its
-/// media was replaced. The hash of the entity tag is used if there is a tag, because reading media
-/// on a network costs requests. Otherwise, returns the hash of [`hash_probed_bytes`].
+/// media was replaced. The hash of the entity tag is used if there is a strong tag, because reading
+/// media on a network costs requests. Otherwise, returns the hash of [`hash_probed_bytes`].
 pub(crate) fn tag_or_probe_hash(object: &Object) -> Result<u64, store::Error> {
-    match object.version().tag {
-        0 => hash_probed_bytes(object),
-        tag => Ok(tag),
+    let version = object.version();
+    match version.tag {
+        tag if tag != 0 && !version.has_weak_tag => Ok(tag),
+        _ => hash_probed_bytes(object),
     }
 }
 

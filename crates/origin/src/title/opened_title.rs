@@ -86,15 +86,6 @@ const MANIFEST_BYTES_PER_SEGMENT: usize = 600;
 /// and of the page tables of the mapping.
 const OPEN_FILE_BYTES: usize = 32 << 10;
 
-/// Returns `None` if a file is missing or unusable, and the error if the storage failed for now.
-/// Denied access is not such a failure, because some storages deny access to missing files.
-fn require_storage<T>(found: Result<T, Error>) -> Result<Option<T>, Error> {
-    match found {
-        Err(error) if error.retry => Err(error),
-        found => Ok(found.ok()),
-    }
-}
-
 impl Title {
     /// Returns whether the title's path still leads to the same, unchanged files. Blocks.
     ///
@@ -105,7 +96,10 @@ impl Title {
             return Ok(false);
         }
         let found = TitleFiles::find_media_and_text(stores.library(), &self.key, &self.title_files);
-        if require_storage(found)?.as_ref() != Some(&self.title_files) {
+        let Some((found, text_failure)) = error::require_storage(found)? else {
+            return Ok(false);
+        };
+        if found != self.title_files {
             return Ok(false);
         }
         let is_found = |place: &FileLocation| {
@@ -115,7 +109,7 @@ impl Title {
         };
         let now = |place: &FileLocation| {
             let version = stores.stat(place).map_err(|e| error::from_store(&e));
-            require_storage(version).map(Option::flatten)
+            error::require_storage(version).map(Option::flatten)
         };
         for file in self.files.iter().filter(|file| !is_found(&file.location)) {
             let is_same = |now| file.object.is_same_version(&now);
@@ -128,7 +122,10 @@ impl Title {
                 return Ok(false);
             }
         }
-        Ok(true)
+        match text_failure {
+            None => Ok(true),
+            Some(error) => Err(error::from_store(&error)),
+        }
     }
 
     /// Returns whether text of the title could not be read, but may be readable later.

@@ -4,7 +4,6 @@
 use crate::title::file_names::is_likely_index_mp4;
 use crate::title::references::{self, AllowedUrlPrefix, ReferenceTarget};
 use std::sync::Arc;
-use std::time::SystemTime;
 use store::{Error, Key, Object, ObjectVersion, RequestReason, Store};
 
 /// The library and the stores of allowed URL prefixes.
@@ -49,12 +48,6 @@ pub(crate) fn open_in_store(
         true => store.open_whole(key),
         false => store.open_for(key, reason),
     }
-}
-
-/// Returns the time of the last modification of a file. Returns `None` if the storage does not
-/// report it, or if it is before 1970.
-pub(crate) fn modification_time(version: &ObjectVersion) -> Option<SystemTime> {
-    (version.mtime_ns > 0).then(|| version.modified())
 }
 
 impl MediaStores {

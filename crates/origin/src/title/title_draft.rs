@@ -15,7 +15,7 @@ use crate::title::left_out::{LeftOutPart, list_left_out_tracks, list_unsupported
 use crate::title::opened_title::{LibraryPackagingRules, Title, TitleFile, TitlePartsToLoad};
 use crate::title::progressive_layout::ProgressiveSlot;
 use crate::title::sources::TitleSources;
-use crate::title::stores::{FileLocation, MediaStores, modification_time};
+use crate::title::stores::{FileLocation, MediaStores};
 use crate::title::title_files::{TitleFiles, open_title};
 use media::index::Index;
 use media::presentation::{PackagingRules, Presentation};
@@ -228,7 +228,10 @@ fn latest_modification(
 ) -> Option<LastModified> {
     let named = naming_files.iter().map(|(_, identity)| identity);
     let opened = files.iter().map(|file| file.object.version());
-    let modified = opened.chain(named).filter_map(modification_time).max();
+    let modified = opened
+        .chain(named)
+        .filter_map(ObjectVersion::modified)
+        .max();
     modified.and_then(LastModified::from_time)
 }
 

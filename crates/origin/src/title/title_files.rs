@@ -55,14 +55,19 @@ impl TitleFiles {
     /// Finds the files of a title. Finding the text files beside a film requires a listing of the
     /// folder. Blocks.
     ///
-    /// If the listing fails, the text files of `known_text` are used.
+    /// If the listing fails, the text files of `known_text` are used, and the error is returned,
+    /// too.
     pub(crate) fn find_media_and_text(
         store: &Store,
         title: &Key,
         known_text: &TitleFiles,
-    ) -> Result<TitleFiles, Error> {
-        let found = TitleFiles::list_media(store, title)?;
-        Ok(found.with_text_beside(store, title, known_text))
+    ) -> Result<(TitleFiles, Option<store::Error>), Error> {
+        let mut found = TitleFiles::list_media(store, title)?;
+        let text_failure = found.add_text_beside(store, title).err();
+        if text_failure.is_some() {
+            found.text.clone_from(&known_text.text);
+        }
+        Ok((found, text_failure))
     }
 
     /// Returns the files of a title that is a single film without text.
@@ -73,20 +78,20 @@ impl TitleFiles {
         }
     }
 
-    /// Adds the text files beside the title, if the title is a single file.
-    pub(crate) fn with_text_beside(
-        mut self,
-        store: &Store,
-        title: &Key,
-        known: &TitleFiles,
-    ) -> TitleFiles {
-        if self.media.iter().any(|(key, _)| key == title) {
-            self.text = text_sidecars::find_text_beside(store, title).unwrap_or_else(|error| {
-                tracing::warn!(title = title.as_str(), %error, "cannot look for text");
-                known.text.clone()
-            });
+    /// Adds the text files beside the title, if the title is a single file. If the listing of its
+    /// folder fails, logs the error and adds no text.
+    pub(crate) fn with_text_beside(mut self, store: &Store, title: &Key) -> TitleFiles {
+        if let Err(error) = self.add_text_beside(store, title) {
+            tracing::warn!(title = title.as_str(), %error, "cannot look for text");
         }
         self
+    }
+
+    fn add_text_beside(&mut self, store: &Store, title: &Key) -> Result<(), store::Error> {
+        if self.media.iter().any(|(key, _)| key == title) {
+            self.text = text_sidecars::find_text_beside(store, title)?;
+        }
+        Ok(())
     }
 
     /// Reads and parses the text files of a film that ends at `film_end_ms`. Appends the files that
@@ -140,10 +145,7 @@ pub(crate) fn open_title(
     let name = title.name();
     let with_text = |files: TitleFiles| match content {
         TitlePartsToLoad::Media => files,
-        TitlePartsToLoad::MediaAndText => {
-            let none = files.clone();
-            files.with_text_beside(stores.library(), title, &none)
-        }
+        TitlePartsToLoad::MediaAndText => files.with_text_beside(stores.library(), title),
     };
     // Opening a remote film also checks that the film exists, so no separate look-up is needed.
     if stores.library().is_remote() && (is_media(name) || is_server_manifest(name)) {

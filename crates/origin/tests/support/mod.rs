@@ -14,6 +14,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// A server whose library is a temporary folder.
 pub struct TestServer {
@@ -27,6 +28,21 @@ pub struct TestResponse {
     pub status: u16,
     headers: Vec<(String, String)>,
     pub body: Vec<u8>,
+}
+
+/// Maximum time to wait for a condition. On a busy machine, a condition may take many seconds.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// Waits until a condition is true. Panics with `what` if this takes too long.
+pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(
+            started.elapsed() < WAIT_MAX,
+            "not within {WAIT_MAX:?}: {what}"
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// Returns the folder with the files of the built-in film.

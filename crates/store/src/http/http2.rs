@@ -54,7 +54,7 @@ pub(super) enum NegotiatedConnection {
 }
 
 /// The stream for one request.
-pub(super) enum AcquiredStream {
+pub(super) enum StreamOrNewConnection {
     /// A new connection, because the server does not offer HTTP/2.
     Http1(OpenedStream),
     /// A stream, the connection's number, and whether the connection had carried an earlier
@@ -102,7 +102,7 @@ impl SharedConnection {
         &self,
         failed: Option<u64>,
         open: impl Future<Output = Result<NegotiatedConnection, TransportError>>,
-    ) -> Result<AcquiredStream, TransportError> {
+    ) -> Result<StreamOrNewConnection, TransportError> {
         let mut current = self.current.lock().await;
         let is_usable = |open: &&mut OpenHttp2| {
             !open.sender.is_closed()
@@ -111,12 +111,16 @@ impl SharedConnection {
         };
         if let Some(open) = current.as_mut().filter(is_usable) {
             open.last_used = Instant::now();
-            return Ok(AcquiredStream::Http2(open.start_stream(), open.id, true));
+            return Ok(StreamOrNewConnection::Http2(
+                open.start_stream(),
+                open.id,
+                true,
+            ));
         }
         match open.await? {
             NegotiatedConnection::Http1(opened) => {
                 self.is_refused.store(true, Relaxed);
-                Ok(AcquiredStream::Http1(opened))
+                Ok(StreamOrNewConnection::Http1(opened))
             }
             NegotiatedConnection::Http2(sender, id) => {
                 let open = current.insert(OpenHttp2 {
@@ -125,7 +129,7 @@ impl SharedConnection {
                     last_used: Instant::now(),
                     stream_count: Arc::default(),
                 });
-                Ok(AcquiredStream::Http2(open.start_stream(), id, false))
+                Ok(StreamOrNewConnection::Http2(open.start_stream(), id, false))
             }
         }
     }

@@ -1,6 +1,6 @@
 //! A pool of connections to the storage. The number of connections to each address is bounded.
 
-use super::http2::{AcquiredStream, NegotiatedConnection, SharedConnection, negotiate};
+use super::http2::{NegotiatedConnection, SharedConnection, StreamOrNewConnection, negotiate};
 use super::pooled_connection::{ConnectionOrStream, PooledConnection};
 use super::{TransportError, TransportOptions};
 use std::collections::HashMap;
@@ -91,8 +91,8 @@ impl ConnectionPool {
                 // The timeout also limits the wait for another request that opens the connection.
                 let acquired = tokio::time::timeout(self.options.timeouts.connect, acquiring).await;
                 match acquired.map_err(|_| TransportError::ConnectTimeout)?? {
-                    AcquiredStream::Http1(opened) => self.wrap_http1_connection(opened),
-                    AcquiredStream::Http2(stream, id, reused) => {
+                    StreamOrNewConnection::Http1(opened) => self.wrap_http1_connection(opened),
+                    StreamOrNewConnection::Http2(stream, id, reused) => {
                         (ConnectionOrStream::Http2(stream), id, reused)
                     }
                 }

@@ -32,7 +32,7 @@ pub(crate) struct RangeCache<K, E> {
 
 struct RangeCacheState<K, E> {
     /// The flights of each object, keyed by start offset. Flights of one object never overlap.
-    objects: HashMap<K, BTreeMap<u64, CachedFlight<E>>>,
+    objects: HashMap<K, BTreeMap<u64, RangeCacheEntry<E>>>,
     /// Complete flights in the order of their last use. Each value is the object's key and the
     /// flight's start offset.
     order: BTreeMap<u64, (K, u64)>,
@@ -40,14 +40,14 @@ struct RangeCacheState<K, E> {
     bytes: u64,
 }
 
-struct CachedFlight<E> {
+struct RangeCacheEntry<E> {
     flight: Arc<RangeFlight<E>>,
     /// The logical time of the last use of a complete flight. It is the flight's key in `order`.
     used: Option<u64>,
 }
 
 /// The flights that contain a range.
-pub(crate) struct RangeFlights<E> {
+pub(crate) struct FlightsCoveringRange<E> {
     /// All flights, sorted by start offset. Together they contain the range.
     pub(crate) flights: Vec<Arc<RangeFlight<E>>>,
     /// The new flights among `flights`, which the caller must fetch.
@@ -85,7 +85,7 @@ impl<K: Hash + Eq + Clone, E: Clone> RangeCache<K, E> {
         key: &K,
         range: Range<u64>,
         room: u64,
-    ) -> Option<RangeFlights<E>> {
+    ) -> Option<FlightsCoveringRange<E>> {
         let mut inner = self.lock();
         let inner = &mut *inner;
         if inner.missing_bytes(key, &range) > room {
@@ -93,7 +93,7 @@ impl<K: Hash + Eq + Clone, E: Clone> RangeCache<K, E> {
         }
         let slots = inner.objects.entry(key.clone()).or_default();
         let first = slots.range(..=range.start).next_back().map(|(at, _)| *at);
-        let mut cover = RangeFlights {
+        let mut cover = FlightsCoveringRange {
             flights: Vec::new(),
             missing: Vec::new(),
         };
@@ -123,7 +123,7 @@ impl<K: Hash + Eq + Clone, E: Clone> RangeCache<K, E> {
             cover.add_missing(at..range.end, &self.reserved_memory);
         }
         for flight in &cover.missing {
-            let slot = CachedFlight {
+            let slot = RangeCacheEntry {
                 flight: flight.clone(),
                 used: None,
             };
@@ -148,7 +148,7 @@ impl<K: Hash + Eq + Clone, E: Clone> RangeCache<K, E> {
         let Some(slots) = inner.objects.get_mut(key) else {
             return;
         };
-        let is_same = |slot: &CachedFlight<E>| Arc::ptr_eq(&slot.flight, flight);
+        let is_same = |slot: &RangeCacheEntry<E>| Arc::ptr_eq(&slot.flight, flight);
         if !slots.get(&range.start).is_some_and(is_same) {
             return;
         }
@@ -221,7 +221,7 @@ impl<K: Hash + Eq, E: Clone> RangeCacheState<K, E> {
     }
 }
 
-impl<E: Clone> RangeFlights<E> {
+impl<E: Clone> FlightsCoveringRange<E> {
     fn add_missing(&mut self, range: Range<u64>, reserved_memory: &ReservedMemory) {
         let held = reserved_memory.count_reserved(range.end - range.start);
         let flight = Arc::new(RangeFlight::new(range, held));

@@ -21,7 +21,7 @@ fn cover_range(
     cache: &TestCache,
     key: &&'static str,
     range: Range<u64>,
-) -> RangeFlights<&'static str> {
+) -> FlightsCoveringRange<&'static str> {
     cache.cover_range(key, range, u64::MAX).unwrap()
 }
 
@@ -32,7 +32,7 @@ fn cached_bytes(cache: &TestCache) -> u64 {
 /// Calls `end` for each missing flight, and then records the end of the flight in the cache.
 fn land_flights(
     cache: &TestCache,
-    cover: &RangeFlights<&'static str>,
+    cover: &FlightsCoveringRange<&'static str>,
     end: impl Fn(&RangeFlight<&'static str>),
 ) {
     for flight in &cover.missing {
@@ -51,7 +51,7 @@ fn push_all(flight: &RangeFlight<&'static str>) {
 
 /// Reads a range from the flights.
 fn read_cover(
-    cover: &RangeFlights<&'static str>,
+    cover: &FlightsCoveringRange<&'static str>,
     range: Range<u64>,
 ) -> Result<Vec<u8>, &'static str> {
     let runtime = tokio::runtime::Builder::new_current_thread()

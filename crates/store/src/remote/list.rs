@@ -1,7 +1,7 @@
 //! Lists folders of a remote library.
 
 use super::request_failure::RequestFailure;
-use super::retry::RetryAttempt;
+use super::retry::AttemptEndpoints;
 use super::{ObservedVersion, RemoteCore};
 use crate::http::{CALL, StorageRequestContext};
 use crate::{Error, FolderEntry, Key, RequestReason};
@@ -68,7 +68,7 @@ impl RemoteCore {
 
     async fn list_at_endpoint(
         self: &Arc<RemoteCore>,
-        attempt: &RetryAttempt,
+        attempt: &AttemptEndpoints,
         key: &Key,
         name_prefix: &str,
         entries_max: usize,

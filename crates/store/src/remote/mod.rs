@@ -10,7 +10,6 @@
 //! therefore continue when the calling worker thread exits.
 
 mod aws_profile;
-mod bounded_stream;
 mod denial_remedies;
 mod endpoints;
 mod failure_class;
@@ -32,12 +31,13 @@ mod retry;
 mod retry_budget;
 mod splice;
 mod storage_builder;
+mod windowed_stream;
 
 pub use object::RemoteObject;
 pub use options::{KeyRoute, Options, WeightedEndpoint};
 pub use range_reader::RangeReader;
 pub(crate) use remote_core::HEAD_BYTES;
-pub use request_observer::{CompletedRequest, ThreadHoldFactory, RequestObserver};
+pub use request_observer::{CompletedRequest, RequestObserver, ThreadHoldFactory};
 pub use splice::{SplicedData, SplicedRange};
 
 use crate::http::ConnectionPool;

@@ -91,7 +91,7 @@ impl PinnedVersion {
 
     /// Returns the error for a range that the object does not contain. Either the object has
     /// changed, or it never had its declared length.
-    pub(super) fn mismatch_error(&self) -> Error {
+    pub(super) fn missing_range_error(&self) -> Error {
         match self.seen.get() {
             Some(_) => Error::Changed,
             None => Error::OtherLength {
@@ -116,6 +116,7 @@ impl ObservedVersion {
             ctime_ns: 0,
             inode: (0, 0),
             tag,
+            has_weak_tag: meta.e_tag.as_deref().is_some_and(is_weak_tag),
         };
         ObservedVersion {
             meta,
@@ -159,13 +160,15 @@ impl ObservedVersion {
 
     /// Returns the entity tag if it is strong (RFC 9110 section 8.8.1).
     fn strong_tag(&self) -> Option<&str> {
-        self.meta
-            .e_tag
-            .as_deref()
-            .filter(|tag| !tag.starts_with("W/"))
+        self.meta.e_tag.as_deref().filter(|tag| !is_weak_tag(tag))
     }
 
     fn has_modification_time(&self) -> bool {
         self.meta.last_modified.timestamp() != 0
     }
+}
+
+/// Returns whether an entity tag is weak (RFC 9110 section 8.8.1).
+fn is_weak_tag(tag: &str) -> bool {
+    tag.starts_with("W/")
 }

@@ -1,6 +1,6 @@
 //! Options of remote libraries.
 
-use super::{ThreadHoldFactory, RequestObserver};
+use super::{RequestObserver, ThreadHoldFactory};
 use crate::TransportOptions;
 use regex::Regex;
 use std::sync::Arc;

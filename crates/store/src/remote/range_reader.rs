@@ -1,7 +1,7 @@
 //! Reads several ranges of one object.
 
-use super::bounded_stream::BoundedStream;
 use super::object::RemoteObject;
+use super::windowed_stream::WindowedStream;
 use crate::range_cache::RangeFlight;
 use crate::range_join::{join_ranges, sum_range_lens};
 use crate::{Error, RequestReason};
@@ -25,15 +25,15 @@ type RangeList = Vec<Range<u64>>;
 /// Reads the wanted ranges in their order.
 pub struct RangeReader {
     wanted: VecDeque<Range<u64>>,
-    from: RangeReaderSource,
+    from: FlightsOrStream,
 }
 
-enum RangeReaderSource {
+enum FlightsOrStream {
     /// Flights that are sorted by offset and do not overlap. Together they contain all wanted
     /// bytes.
     Flights(Vec<Arc<RangeFlight<Error>>>),
     /// A stream of parts. Each part belongs to one range only.
-    Bounded(BoundedStream),
+    Bounded(WindowedStream),
 }
 
 impl RangeReader {
@@ -48,13 +48,13 @@ impl RangeReader {
             return Ok(Vec::new());
         };
         let slices = match &mut self.from {
-            RangeReaderSource::Flights(flights) => {
+            FlightsOrStream::Flights(flights) => {
                 let place = flights.partition_point(|flight| flight.range().end <= range.start);
                 let flight = flights.get(place).ok_or(Error::Changed)?;
                 let end = flight.range().end.min(range.end);
                 flight.read_available(&(range.start..end)).await?
             }
-            RangeReaderSource::Bounded(passing) => vec![passing.next_bytes().await?],
+            FlightsOrStream::Bounded(passing) => vec![passing.next_bytes().await?],
         };
         range.start += slices.iter().map(|slice| slice.len() as u64).sum::<u64>();
         if range.start >= range.end {
@@ -69,7 +69,7 @@ impl RangeReader {
             return Ok(());
         };
         match &mut self.from {
-            RangeReaderSource::Flights(flights) => {
+            FlightsOrStream::Flights(flights) => {
                 let holds =
                     |flight: &&Arc<RangeFlight<Error>>| flight.range().contains(&range.start);
                 let flight = flights.iter().find(holds).ok_or(Error::Changed)?;
@@ -77,7 +77,7 @@ impl RangeReader {
                     .read_available(&(range.start..range.start + 1))
                     .await?;
             }
-            RangeReaderSource::Bounded(passing) => passing.wait_for_data().await?,
+            FlightsOrStream::Bounded(passing) => passing.wait_for_data().await?,
         }
         Ok(())
     }
@@ -140,9 +140,9 @@ async fn start_reader(
     let extents = choose_extents(&wanted, along, options.waste_bytes, bytes_max);
     let flights = extents.and_then(|extents| start_flights(object, &extents, reason));
     let from = match flights {
-        Some(flights) => RangeReaderSource::Flights(flights),
+        Some(flights) => FlightsOrStream::Flights(flights),
         None => {
-            RangeReaderSource::Bounded(BoundedStream::start_first_window(object, &wanted, reason))
+            FlightsOrStream::Bounded(WindowedStream::start_first_window(object, &wanted, reason))
         }
     };
     let mut parts = RangeReader { wanted, from };

@@ -90,7 +90,7 @@ impl Endpoint {
                 let failure = self.classify_failure(&mut guard, &error);
                 return Err(match (failure.error, &request.state) {
                     (Error::Changed, Some(state)) => guard.record_failure(
-                        RequestFailure::from_permanent_error(state.mismatch_error()),
+                        RequestFailure::from_permanent_error(state.missing_range_error()),
                     ),
                     (error, _) => RequestFailure { error, ..failure },
                 });

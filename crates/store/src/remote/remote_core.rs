@@ -3,7 +3,7 @@
 use super::endpoints::EndpointTable;
 use super::latency_history::LatencyHistory;
 use super::retry_budget::RetryBudget;
-use super::{ThreadHoldFactory, Options};
+use super::{Options, ThreadHoldFactory};
 use crate::pipe_pool::PipePool;
 use crate::range_cache::RangeCache;
 use crate::{Error, Key, Meter, ObjectVersion, RequestReason};

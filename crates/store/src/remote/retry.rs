@@ -33,7 +33,7 @@ pub(super) struct RetryPlan<'a> {
 }
 
 /// The endpoints of one attempt.
-pub(super) struct RetryAttempt {
+pub(super) struct AttemptEndpoints {
     pub(super) endpoint: Arc<Endpoint>,
     /// The endpoint for a hedged request. If no other endpoint is left, this endpoint is the same
     /// as `endpoint`.
@@ -44,7 +44,7 @@ pub(super) struct RetryAttempt {
 impl RetryPlan<'_> {
     /// Selects the best endpoint that has not failed. If all endpoints have failed, pauses and then
     /// tries all endpoints again.
-    pub(super) async fn next_attempt(&mut self) -> Result<RetryAttempt, Error> {
+    pub(super) async fn next_attempt(&mut self) -> Result<AttemptEndpoints, Error> {
         let order = self.ordered_endpoints();
         if order.iter().all(|one| contains_endpoint(&self.failed, one)) {
             tokio::time::sleep(jitter_delay(self.pause)).await;
@@ -58,7 +58,7 @@ impl RetryPlan<'_> {
         let endpoint = new.next().ok_or(Error::NotFound)?.clone();
         let other = new.next().unwrap_or(&endpoint).clone();
         endpoint.begin_trial();
-        Ok(RetryAttempt {
+        Ok(AttemptEndpoints {
             other,
             endpoint,
             reason: self.reason,
@@ -77,7 +77,7 @@ impl RetryPlan<'_> {
     /// Records a failed attempt. Returns the error if no retry is allowed.
     pub(super) fn record_failed_attempt(
         &mut self,
-        attempt: RetryAttempt,
+        attempt: AttemptEndpoints,
         failure: RequestFailure,
     ) -> Result<(), Error> {
         self.failed.push(attempt.endpoint);
@@ -173,7 +173,7 @@ impl RemoteCore {
     async fn race_requests(
         self: &Arc<RemoteCore>,
         request: &RangeRequest,
-        attempt: &RetryAttempt,
+        attempt: &AttemptEndpoints,
     ) -> Result<RangeResponse, RequestFailure> {
         let mut first = pin!(
             attempt

@@ -18,7 +18,7 @@ const WINDOW_BYTES_MIN: u64 = 256 << 10;
 const WINDOW_BYTES_MAX: u64 = 8 << 20;
 
 /// Bytes of the wanted ranges, in order. Each part that is returned belongs to one range only.
-pub(super) struct BoundedStream {
+pub(super) struct WindowedStream {
     pieces: VecDeque<Bytes>,
     /// The memory that is reserved for the current window.
     held: Option<MemoryLease>,
@@ -30,20 +30,20 @@ struct StreamWindow {
     held: MemoryLease,
 }
 
-impl BoundedStream {
+impl WindowedStream {
     /// Starts to fetch the first window.
     pub(super) fn start_first_window(
         object: &Arc<RemoteObject>,
         wanted: &VecDeque<Range<u64>>,
         reason: RequestReason,
-    ) -> BoundedStream {
+    ) -> WindowedStream {
         let (sender, windows) = mpsc::channel(1);
         let runs = group_close_ranges(wanted, object.core().options.waste_bytes);
         let shared_object = object.clone();
         object.core().spawn_fetch(async move {
             fetch_all_windows(&shared_object, &runs, reason, &sender).await
         });
-        BoundedStream {
+        WindowedStream {
             pieces: VecDeque::new(),
             held: None,
             windows,

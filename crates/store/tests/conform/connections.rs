@@ -5,7 +5,7 @@ use crate::suite::{concat_ranges, object_bytes, parse_key, patient_options, read
 use std::sync::Arc;
 use std::time::Duration;
 use store::{
-    Error, ThreadHoldFactory, Object, Options, RequestReason, StorageTimeouts, Store,
+    Error, Object, Options, RequestReason, StorageTimeouts, Store, ThreadHoldFactory,
     TransportOptions,
 };
 

@@ -380,7 +380,10 @@ fn concurrent_readers_cost_one_request() {
     }
     assert_eq!(server.request_count() - before, 1);
     assert_eq!(store.meter().request_count(RequestReason::Segment), 1);
-    assert_eq!(store.meter().bytes_read(RequestReason::Segment), 200_000);
+    assert_eq!(
+        store.meter().read_byte_count(RequestReason::Segment),
+        200_000
+    );
     // A read of cached bytes sends no request, even for only a part of the cached range.
     let (read, _) = read_parts(&object, &[150_000..250_000], RequestReason::Segment);
     assert!(read == right[150_000..250_000]);

@@ -48,7 +48,10 @@ fn most_bytes_are_spliced_on_one_connection() {
     }
     let len = SEGMENT.end - SEGMENT.start;
     assert_eq!(store.meter().request_count(RequestReason::Segment), 20);
-    assert_eq!(store.meter().bytes_read(RequestReason::Segment), 20 * len);
+    assert_eq!(
+        store.meter().read_byte_count(RequestReason::Segment),
+        20 * len
+    );
     assert!(store.meter().piped_bytes() > 10 * len);
     assert_eq!(store.remote().unwrap().reserved_bytes(), 0);
     assert_eq!(server.accepted_connections(), 1, "the connection is reused");

@@ -57,7 +57,8 @@ pub(super) fn write_text_group(
             let _ = write!(out, ",LANGUAGE=\"{tag}\"");
         }
         let choice = choice_of(rendition);
-        let (is_default, is_forced_track) = (rendition.is_default, rendition.kind == TextKind::Forced);
+        let (is_default, is_forced_track) =
+            (rendition.is_default, rendition.kind == TextKind::Forced);
         let is_first = !selectable.contains(&choice);
         selectable.push(choice);
         let yes = |is: bool| if is { "YES" } else { "NO" };

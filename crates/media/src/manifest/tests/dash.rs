@@ -115,7 +115,7 @@ fn commentary_is_an_alternate_with_its_name() {
     let mpd = parse_mpd_text(&text);
     let set = &adaptation_sets(&mpd)[2];
     assert_eq!(set.Role[0].value.as_deref(), Some("alternate"));
-    assert_eq!(set.LabelPair[0].content, "<Director> & \"crew\"");
+    assert_eq!(set.Label[0].content, "<Director> & \"crew\"");
 }
 
 #[test]

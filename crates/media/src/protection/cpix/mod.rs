@@ -9,7 +9,7 @@ mod tests;
 mod usage;
 
 pub use document::{
-    CPIX_BYTES_MAX, KeyDocument, KeyDocumentEntry, list_content_keys, decrypt_key_document,
+    CPIX_BYTES_MAX, KeyDocument, KeyDocumentEntry, decrypt_key_document, list_content_keys,
     parse_key_document,
 };
 pub use key_decryption::{DocumentKeys, KeyDocumentDecryptor};

@@ -17,7 +17,7 @@ struct CountedProblem {
 pub(super) fn find_text_problems(title: &Presentation, found: &mut Vec<Finding>) {
     for (name, text) in title.text.renditions() {
         let place = format!("{name} ({})", text.source);
-        for problem in count_problems(title, text) {
+        for problem in group_cue_problems(title, text) {
             let CountedProblem {
                 count,
                 first,
@@ -41,7 +41,7 @@ pub(super) fn find_text_problems(title: &Presentation, found: &mut Vec<Finding>)
 }
 
 /// Counts the problems of each kind, in the order in which the kinds are first found.
-fn count_problems(title: &Presentation, text: &TextRendition) -> Vec<CountedProblem> {
+fn group_cue_problems(title: &Presentation, text: &TextRendition) -> Vec<CountedProblem> {
     let end_ms = title.duration.round_to(1000);
     let late = text.cues.cues().iter().filter(|cue| cue.start_ms >= end_ms);
     let late = late.map(|cue| CueProblem::Late(cue.start_ms));

@@ -81,7 +81,9 @@ fn titles_in_listing(folder: &Key, entries: &[FolderEntry]) -> Vec<ListedTitle> 
     }
     let films = || files().filter(|(entry, _)| is_media(&entry.name));
     let (count, bytes) = films().fold((0, 0), |(n, all), (_, bytes)| (n + 1, all + bytes));
-    if (2..=FILES_MAX).contains(&count) && films().any(|(entry, _)| is_single_track_file(&entry.name)) {
+    if (2..=FILES_MAX).contains(&count)
+        && films().any(|(entry, _)| is_single_track_file(&entry.name))
+    {
         let key = folder.clone();
         return vec![ListedTitle {
             key,

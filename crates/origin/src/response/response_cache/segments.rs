@@ -163,7 +163,11 @@ impl SegmentCache {
         if self.should_promote(segment) {
             self.promote(path, segment, &source);
         }
-        Some(segment.send_segment(source.without_first_check(), request).await)
+        Some(
+            segment
+                .send_segment(source.without_first_check(), request)
+                .await,
+        )
     }
 
     /// Adds the segment's length to the total of requested bytes. Returns the previous total.

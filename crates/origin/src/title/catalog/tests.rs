@@ -136,3 +136,65 @@ async fn a_build_step_holds_its_permit_even_if_the_client_disconnects() {
     let all = catalog.build_permits.acquire_many(count as u32).await;
     assert!(all.is_ok());
 }
+
+/// Counts the warnings that the catalog logs.
+#[derive(Default)]
+struct WarningCounter(Arc<AtomicU64>);
+
+impl tracing::Subscriber for WarningCounter {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() == tracing::Level::WARN && metadata.target().ends_with("::catalog")
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn event(&self, _: &tracing::Event<'_>) {
+        self.0.fetch_add(1, Relaxed);
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[tokio::test]
+async fn only_the_first_of_several_failed_checks_is_logged() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = copy_demo_file("audio-eng.m4a", folder.path(), "film.m4a");
+    let working = create_catalog(folder.path(), HOUR, Some(1 << 20));
+    let title = working.load_title(&key).await.unwrap();
+    let entry = working.entries.peek(&key).unwrap();
+    // After the listener is dropped, connections to its port are refused.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let failing = create_catalog(Path::new(&url), HOUR, Some(1 << 20));
+    let counter = WarningCounter::default();
+    let warnings = counter.0.clone();
+    tracing::subscriber::with_default(counter, || {
+        for expected in [1, 2] {
+            for _ in 0..3 {
+                assert!(failing.has_same_files(&entry, &title));
+            }
+            assert_eq!(warnings.load(Relaxed), expected);
+            // The next failure after a successful check is logged again.
+            assert!(working.has_same_files(&entry, &title));
+        }
+    });
+}
+
+#[tokio::test]
+async fn a_task_that_panicked_can_be_started_again() {
+    let flag = Arc::<AtomicBool>::default();
+    let running = RunningTaskFlag::try_set(&flag).unwrap();
+    assert!(RunningTaskFlag::try_set(&flag).is_none());
+    let task = tokio::task::spawn_blocking(move || {
+        let _running = running;
+        panic!("a panic of this test");
+    });
+    assert!(task.await.is_err());
+    assert!(RunningTaskFlag::try_set(&flag).is_some());
+}

@@ -68,16 +68,11 @@ impl PlaylistVariables {
             let known = after.split_once('}');
             let known = known.and_then(|(name, after)| Some((self.values.get(name)?, after)));
             let (value, after) = known.ok_or_else(|| line.malformed_error("undefined variable"))?;
-            out.push_str(before);
-            out.push_str(value);
-            if out.len() > LINE_BYTES_MAX {
-                let message =
-                    format!("a line of more than {LINE_BYTES_MAX} bytes with its variables");
-                return Err(line.add_line_to_error(Error::new(ErrorKind::TooLarge, message)));
-            }
+            push_within_line_limit(&mut out, before, line)?;
+            push_within_line_limit(&mut out, value, line)?;
             rest = after;
         }
-        out.push_str(rest);
+        push_within_line_limit(&mut out, rest, line)?;
         self.substituted_bytes += out.len();
         if self.substituted_bytes > MANIFEST_BYTES_MAX {
             let message =
@@ -86,4 +81,15 @@ impl PlaylistVariables {
         }
         Ok(Cow::Owned(out))
     }
+}
+
+/// Appends a part of a line with its variables. The limit is checked first, so that `out` never
+/// exceeds it.
+fn push_within_line_limit(out: &mut String, part: &str, line: &PlaylistLine<'_>) -> Result<()> {
+    if out.len() + part.len() > LINE_BYTES_MAX {
+        let message = format!("a line of more than {LINE_BYTES_MAX} bytes with its variables");
+        return Err(line.add_line_to_error(Error::new(ErrorKind::TooLarge, message)));
+    }
+    out.push_str(part);
+    Ok(())
 }

@@ -48,12 +48,12 @@ impl<'a> ElementScope<'a> {
     /// Returns an attribute of the segment information. Searches only elements with the same name
     /// as the innermost element. If several elements have the attribute, returns the innermost
     /// value.
-    pub(super) fn attribute(&self, name: &str) -> Option<&'a str> {
+    pub(super) fn inherited_attribute(&self, name: &str) -> Option<&'a str> {
         self.addressing_elements()
             .find_map(|element| element.attribute(name))
     }
 
-    /// Parses [`ElementScope::attribute`] as a number.
+    /// Parses [`ElementScope::inherited_attribute`] as a number.
     pub(super) fn parse_u64_attribute(&self, name: &str) -> Result<Option<u64>> {
         let holder = self
             .addressing_elements()

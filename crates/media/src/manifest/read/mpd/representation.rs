@@ -71,10 +71,10 @@ fn parse_segment_template(
         template: Some(Arc::clone(&identity)),
     };
     let media = scope
-        .attribute("media")
+        .inherited_attribute("media")
         .ok_or_else(|| Error::malformed("SegmentTemplate without media"))?;
     let mut segments = SegmentList::default();
-    let init = match scope.attribute("initialization") {
+    let init = match scope.inherited_attribute("initialization") {
         Some(text) => Some(segments.push_init(InitSegment {
             address: address(text),
             range: None,
@@ -147,7 +147,10 @@ fn parse_segment_base(
     let (timescale, shift) = parse_timescale_and_shift(scope, span)?;
     let first = scope.child_element("Initialization");
     let init_url = first.and_then(|init| init.attribute("sourceURL"));
-    if let Some(index) = scope.attribute("indexRange").and_then(parse_range) {
+    if let Some(index) = scope
+        .inherited_attribute("indexRange")
+        .and_then(parse_range)
+    {
         let url = (*scope.base).clone();
         let init = first
             .and_then(|init| init.attribute("range"))

@@ -121,7 +121,12 @@ fn expand_entries(
 
 /// Returns the number of segments of an `S` element. If `S@r` is negative, the segment repeats
 /// until the next `S` element or the end of the period.
-fn count_entry_segments(entry: &XmlElement, time: u64, duration: u64, next: Option<u64>) -> Result<u64> {
+fn count_entry_segments(
+    entry: &XmlElement,
+    time: u64,
+    duration: u64,
+    next: Option<u64>,
+) -> Result<u64> {
     let repeat = entry.attribute("r").map_or(Ok(0), str::parse::<i64>);
     let repeat = repeat.map_err(|_| Error::malformed("S@r is not a number"))?;
     if let Ok(repeat) = u64::try_from(repeat) {

@@ -230,6 +230,20 @@ fn the_lines_of_a_playlist_with_their_variables_are_limited_together() {
 }
 
 #[test]
+fn a_line_with_its_variables_is_limited() {
+    let value = "x".repeat(60_000);
+    let playlist = |rest: usize| {
+        let rest = "y".repeat(rest);
+        format!("#EXTM3U\n#EXT-X-DEFINE:NAME=\"v\",VALUE=\"{value}\"\n#EXTINF:2\n{{$v}}{rest}\n")
+    };
+    let limit = 64 << 10;
+    assert_eq!(parse_media(&playlist(limit - 60_000)).segments.len(), 1);
+    let error = expect_error(&playlist(limit - 60_000 + 1));
+    assert_eq!(error.kind, error::ErrorKind::TooLarge);
+    assert!(error.message.contains("with its variables"), "{error}");
+}
+
+#[test]
 fn iframe_lists_keys_and_gaps_are_reported() {
     let media = parse_media(
         "#EXTM3U\n#EXT-X-I-FRAMES-ONLY\n#EXT-X-KEY:METHOD=AES-128,URI=\"k\"\n#EXTINF:2\n#EXT-X-GAP\na\n#EXTINF:2\nb\n",

@@ -64,7 +64,10 @@ fn one_duration_fills_the_period() {
         "<SegmentTemplate timescale='1000' duration='4000' startNumber='0' media='$Number$.m4s'/>",
     ));
     let found = segments_of(&title, 0);
-    assert_eq!((found.len(), found.last_segment_end()), (3, Time::from_ms(10_000)));
+    assert_eq!(
+        (found.len(), found.last_segment_end()),
+        (3, Time::from_ms(10_000))
+    );
     assert_eq!(found.duration(2), Time::from_ms(2000));
     assert_eq!(
         found.segment_resource(2).unwrap().unwrap().url.path(),
@@ -112,7 +115,10 @@ fn segment_lists_and_single_files_are_parsed() {
 
     let whole = parse_title(&video_mpd("<BaseURL>f.mp4</BaseURL>"));
     let found = segments_of(&whole, 0);
-    assert_eq!((found.len(), found.last_segment_end()), (1, Time::from_ms(10_000)));
+    assert_eq!(
+        (found.len(), found.last_segment_end()),
+        (1, Time::from_ms(10_000))
+    );
     assert_eq!(found.segment_resource(0).unwrap().unwrap().range, None);
 }
 
