@@ -166,8 +166,9 @@ fn the_loss_of_an_agent_ends_the_waiting_of_all_remaining_runs() {
         .map(|record| record["thrown"].as_str().unwrap())
         .collect();
     assert!(reasons[0].contains("agent two was lost"), "{reasons:?}");
+    let too_few = "3 agents are required; available: [\"one\", \"three\"]";
     assert!(
-        reasons[1..].iter().all(|why| why.contains("agents")),
+        reasons[1..].iter().all(|why| why.starts_with(too_few)),
         "{reasons:?}"
     );
     // All arms were tried.
@@ -180,6 +181,38 @@ fn the_loss_of_an_agent_ends_the_waiting_of_all_remaining_runs() {
     assert_eq!(arms.len(), 2, "{records:?}");
     [one, three].into_iter().for_each(Process::end);
     bench.mark.nothing_stays();
+}
+
+#[test]
+fn an_agent_that_starts_later_replaces_a_lost_one() {
+    let Some(bench) = Bench::new("late", &[], "30") else {
+        return;
+    };
+    bench.once();
+    let [one, mut two, three] = bench.start_three_agents();
+    let mut run = Process(
+        bench
+            .run_with_agents(3)
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap(),
+    );
+    bench.midway();
+    let late = bench.agent(2, "late", &["--label", "load"]);
+    two.signal("-KILL");
+    two.wait();
+    std::fs::write(bench.path("steps/quick"), "").unwrap();
+    assert_eq!(run.wait_within(Duration::from_secs(90)), Some(0));
+    let records = bench.records();
+    assert_eq!(records.len(), 2, "{records:?}");
+    let why = records[0]["thrown"].as_str().unwrap();
+    assert!(why.contains("agent two was lost"), "{why}");
+    assert!(records[0]["agents"].get("late").is_none(), "{records:?}");
+    assert!(records[1]["agents"].get("late").is_some(), "{records:?}");
+    assert_eq!(records[1]["values"]["pieces"], 2.0, "{records:?}");
+    [one, three, late].into_iter().for_each(Process::end);
+    bench.mark.nothing_stays();
+    wait("removed files", || bench.count_temporary_files() == 0);
 }
 
 #[test]

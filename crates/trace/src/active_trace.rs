@@ -20,18 +20,20 @@ const TIMED_PARTS_MAX: usize = 16;
 /// The trace of a request, and the span that is the parent of new spans. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct ActiveTrace {
-    shared: Arc<SharedTrace>,
+    shared: Arc<SharedTraceData>,
     span_id: u64,
 }
 
 #[derive(Debug)]
-pub(crate) struct SharedTrace {
+pub(crate) struct SharedTraceData {
     pub(crate) trace_id: u128,
     /// The identifier of the caller's span.
     pub(crate) parent_id: Option<u64>,
     pub(crate) request_id: u64,
-    /// `None` if the spans are only timed for `Server-Timing` and not exported.
+    /// `None` if the spans are not exported.
     pub(crate) queue: Option<SpanQueue>,
+    /// Whether outgoing requests pass on the decision whether the request is sampled.
+    pub(crate) passes_decision: bool,
     /// Whether the response reports the durations of the request's parts.
     pub(crate) reports_timing: bool,
     pub(crate) started: Instant,
@@ -101,7 +103,7 @@ pub fn start_span(name: &'static str, kind: SpanKind) -> Option<OpenSpan> {
 }
 
 impl ActiveTrace {
-    pub(crate) fn new(shared: SharedTrace) -> ActiveTrace {
+    pub(crate) fn new(shared: SharedTraceData) -> ActiveTrace {
         ActiveTrace {
             span_id: shared.request_id,
             shared: Arc::new(shared),
@@ -202,10 +204,10 @@ impl OpenSpan {
         self.attributes.push((key, AttributeValue::Number(value)));
     }
 
-    /// Links this span to a span of another trace. This span waits for the result of the linked
-    /// span.
+    /// Links this span to a span of another trace, if that span is exported. This span waits for
+    /// the result of the linked span.
     pub fn set_link(&mut self, linked: TraceContext) {
-        self.link = Some(linked);
+        self.link = Some(linked).filter(|linked| linked.is_sampled);
     }
 
     /// Marks the span as failed.
@@ -213,14 +215,15 @@ impl OpenSpan {
         self.is_error = true;
     }
 
-    /// Returns the trace context for outgoing requests of this span; `None` if the span is not
-    /// exported.
+    /// Returns the trace context for outgoing requests of this span. It passes on the decision
+    /// whether the request is sampled. Returns `None` if there is no decision, so that the receiver
+    /// decides.
     pub fn context(&self) -> Option<TraceContext> {
-        self.trace.shared.queue.as_ref()?;
-        Some(TraceContext {
-            trace_id: self.trace.shared.trace_id,
+        let shared = &self.trace.shared;
+        shared.passes_decision.then(|| TraceContext {
+            trace_id: shared.trace_id,
             span_id: self.id,
-            is_sampled: true,
+            is_sampled: shared.queue.is_some(),
         })
     }
 

@@ -2,7 +2,9 @@
 //!
 //! A [`Tracer`] decides whether a request is traced. The [`ActiveTrace`] of a traced request is a
 //! task-local value, which [`in_span`] and [`start_span`] use. In other requests, these functions
-//! create no span. Finished spans are queued, and a thread exports them over OTLP/HTTP.
+//! create no span. Finished spans are queued, and a thread exports them over OTLP/HTTP. If the
+//! caller decided against a trace, the request has spans that are not exported, so that outgoing
+//! requests pass this decision on.
 
 mod active_trace;
 mod caller_limit;

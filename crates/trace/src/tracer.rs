@@ -10,7 +10,7 @@ use http::header::HeaderMap;
 use http::request::Parts;
 use tokio::sync::mpsc;
 
-use crate::active_trace::{ActiveTrace, SharedTrace, TracedRequest};
+use crate::active_trace::{ActiveTrace, SharedTraceData, TracedRequest};
 use crate::caller_limit::CallerLimit;
 use crate::collector_headers::CollectorHeaders;
 use crate::context::TraceContext;
@@ -104,7 +104,9 @@ impl RequestTracing {
         self.tracer.as_ref().map_or(0, Tracer::dropped_spans)
     }
 
-    /// Starts a trace if the request is sampled, or if the client requests `Server-Timing`.
+    /// Starts a trace if the request is sampled, or if the client requests `Server-Timing`. Also
+    /// starts a trace if the caller sent `traceparent` and the request is not sampled. Its spans are
+    /// not exported, but outgoing requests pass the decision on (W3C Trace Context, section 3.2.2.5).
     pub fn start_request(&self, request: &Parts) -> Option<Box<TracedRequest>> {
         let trace = self.start_trace_from_headers(&request.headers)?;
         Some(Box::new(TracedRequest::new(trace, request)))
@@ -119,15 +121,18 @@ impl RequestTracing {
         });
         let reports_timing = self.requests_timing.as_ref();
         let reports_timing = reports_timing.is_some_and(|requests| requests(headers));
-        if tracer.is_none() && !reports_timing {
+        // A server that exports no traces decides nothing.
+        let passes_decision = tracer.is_some() || (self.tracer.is_some() && parent.is_some());
+        if !passes_decision && !reports_timing {
             return None;
         }
         let new_trace = || u128::from(next_id()) << 64 | u128::from(next_id());
-        Some(ActiveTrace::new(SharedTrace {
+        Some(ActiveTrace::new(SharedTraceData {
             trace_id: parent.map_or_else(new_trace, |parent| parent.trace_id),
             parent_id: parent.map(|parent| parent.span_id),
             request_id: next_id(),
             queue: tracer.map(|tracer| tracer.queue.clone()),
+            passes_decision,
             reports_timing,
             started: Instant::now(),
             started_at: SystemTime::now(),
@@ -194,17 +199,26 @@ mod tests {
         assert!(RequestTracing::new(None, None).is_none());
         let (never, _spans) = tracing(0.0);
         assert!(never.start_trace_from_headers(&headers(&[])).is_none());
-        assert!(never.start_trace_from_headers(&headers(&[SAMPLED])).is_some());
+        assert!(
+            never
+                .start_trace_from_headers(&headers(&[SAMPLED]))
+                .is_some()
+        );
         let (always, _spans) = tracing(1.0);
         assert!(always.start_trace_from_headers(&headers(&[])).is_some());
-        assert!(always.start_trace_from_headers(&headers(&[UNSAMPLED])).is_none());
         let (half, _spans) = tracing(0.5);
         let count = (0..1000).filter(|_| half.start_trace_from_headers(&headers(&[])).is_some());
         assert!((300..700).contains(&count.count()));
         let is_timed: ServerTimingCheck = Box::new(|headers| headers.contains_key("x-timing"));
         let timed = RequestTracing::new(None, Some(is_timed)).unwrap();
-        assert!(timed.start_trace_from_headers(&headers(&[SAMPLED])).is_none());
-        let trace = timed.start_trace_from_headers(&headers(&[("x-timing", "1")])).unwrap();
+        assert!(
+            timed
+                .start_trace_from_headers(&headers(&[SAMPLED]))
+                .is_none()
+        );
+        let trace = timed
+            .start_trace_from_headers(&headers(&[("x-timing", "1")]))
+            .unwrap();
         drop(trace.start_span("index", crate::SpanKind::Internal));
         let text = trace.server_timing().unwrap();
         assert!(
@@ -214,9 +228,39 @@ mod tests {
     }
 
     #[test]
+    fn the_decision_of_a_caller_against_a_trace_is_passed_on() {
+        let (tracing, mut spans) = tracing(1.0);
+        let start_span = |caller| {
+            let trace = tracing.start_trace_from_headers(&headers(&[caller]));
+            trace.unwrap().start_span("span", crate::SpanKind::Client)
+        };
+        let unsampled = start_span(UNSAMPLED).context().unwrap();
+        let expected = format!(
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-{:016x}-00",
+            unsampled.span_id
+        );
+        assert_eq!(unsampled.to_header().unwrap(), expected);
+        let mut waiting = start_span(SAMPLED);
+        waiting.set_link(unsampled);
+        drop(waiting);
+        // Only the second span is exported, and without a link to the first span.
+        assert_eq!(spans.try_recv().unwrap().link, None);
+        assert!(spans.try_recv().is_err());
+        // A server that exports no traces decides nothing.
+        let timed = RequestTracing::new(None, Some(Box::new(|_| true))).unwrap();
+        let trace = timed
+            .start_trace_from_headers(&headers(&[SAMPLED]))
+            .unwrap();
+        let span = trace.start_span("span", crate::SpanKind::Client);
+        assert_eq!(span.context(), None);
+    }
+
+    #[test]
     fn spans_are_children_and_excess_ones_are_counted() {
         let (tracing, mut spans) = tracing(0.0);
-        let trace = tracing.start_trace_from_headers(&headers(&[SAMPLED])).unwrap();
+        let trace = tracing
+            .start_trace_from_headers(&headers(&[SAMPLED]))
+            .unwrap();
         let outer = trace.start_span("outer", crate::SpanKind::Internal);
         let mut inner = outer
             .trace_for_child_spans()

@@ -76,8 +76,17 @@ pub(crate) enum FleetError {
         theirs: String,
         ours: &'static str,
     },
-    #[error("{available} agents are available, {required} are required; start more agents")]
-    TooFew { available: usize, required: usize },
+    #[error(
+        "{required} agents are required; available: {available:?}, busy or lost: {unavailable:?}; start \
+         more agents, or give a smaller --agents"
+    )]
+    TooFew {
+        required: usize,
+        /// Names of the agents that joined.
+        available: Vec<String>,
+        /// Names of the agents that responded to the roll call but did not join.
+        unavailable: Vec<String>,
+    },
     #[error("more than {AGENTS_MAX} agents responded; use another --fleet for some of them")]
     TooMany,
     #[error(transparent)]

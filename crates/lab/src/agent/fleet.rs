@@ -36,7 +36,7 @@ pub(crate) struct AgentFleet {
     /// Minimum number of agents.
     wanted: usize,
     /// Identifiers of the agents that joined for the previous run. When all these agents have
-    /// responded, the roll call ends early.
+    /// responded and no further agent is required, the roll call ends early.
     known: Mutex<BTreeSet<String>>,
     machines: Mutex<DescribedMachines>,
     beats: Heartbeats,
@@ -68,6 +68,37 @@ impl Heartbeats {
         self.lock_times()
             .get(id)
             .is_none_or(|last| last.elapsed() > LOST)
+    }
+}
+
+/// The agents that have responded to a roll call.
+struct RollCall {
+    present: Vec<AgentIdentity>,
+    /// Identifiers of the known agents that have not responded yet.
+    missing: BTreeSet<String>,
+    /// Number of agents at which the roll call may end early. `None` if no agent is known.
+    enough: Option<usize>,
+}
+
+impl RollCall {
+    fn new(known: BTreeSet<String>, wanted: usize) -> RollCall {
+        RollCall {
+            present: Vec::new(),
+            enough: (!known.is_empty()).then_some(wanted),
+            missing: known,
+        }
+    }
+
+    fn add_agent(&mut self, who: AgentIdentity) {
+        self.missing.remove(&who.id);
+        self.present.push(who);
+    }
+
+    /// Returns whether the roll call ends before its time limit, because all known agents have
+    /// responded and no further agent is required, or because there are too many agents.
+    fn is_complete(&self) -> bool {
+        let is_enough = self.enough.is_some_and(|n| self.present.len() >= n);
+        self.present.len() > AGENTS_MAX || (is_enough && self.missing.is_empty())
     }
 }
 
@@ -168,6 +199,7 @@ impl AgentFleet {
                     ours: env!("CARGO_PKG_VERSION"),
                 });
             }
+            let mut unavailable: Vec<String> = present.iter().map(|who| who.name.clone()).collect();
             let joined = self.handle.block_on(join_all(
                 present.into_iter().map(|who| self.join_agent(who, stop)),
             ));
@@ -185,9 +217,12 @@ impl AgentFleet {
                 .all(|id| joined.iter().any(|(who, _)| who.id == *id));
             let hopeless = stop.load(Ordering::Relaxed) || (lost_any && joined_all);
             if hopeless || started.elapsed() > MUSTER {
+                let available: Vec<String> = joined.into_iter().map(|(who, _)| who.name).collect();
+                unavailable.retain(|name| !available.contains(name));
                 return Err(FleetError::TooFew {
-                    available: joined.len(),
                     required: self.wanted,
+                    available,
+                    unavailable,
                 });
             }
         }
@@ -245,25 +280,23 @@ impl AgentFleet {
             .publish_with_reply(self.bus.roll_call_subject(), inbox, "".into())
             .await;
         published.map_err(BusError::Publish)?;
-        let (mut present, mut missing) = (Vec::new(), self.lock_known_agents().clone());
-        let any_known = !missing.is_empty();
+        let mut roll = RollCall::new(self.lock_known_agents().clone(), self.wanted);
         let all = async {
             while let Some(message) = replies.next().await {
                 let Some(who) = decode_agent_identity(&message.payload) else {
                     continue;
                 };
-                missing.remove(&who.id);
-                present.push(who);
-                if present.len() > AGENTS_MAX || (any_known && missing.is_empty()) {
+                roll.add_agent(who);
+                if roll.is_complete() {
                     break;
                 }
             }
         };
         // Treats agents that do not respond within `ROLL` as absent.
         let _ = timeout(ROLL, all).await;
-        match present.len() > AGENTS_MAX {
+        match roll.present.len() > AGENTS_MAX {
             true => Err(FleetError::TooMany),
-            false => Ok(present),
+            false => Ok(roll.present),
         }
     }
 
@@ -421,5 +454,41 @@ async fn receive_heartbeats(mut beats: async_nats::Subscriber, times: &Heartbeat
         if let Some(last) = times.lock_times().get_mut(id.as_ref()) {
             *last = Instant::now();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity(name: &str) -> AgentIdentity {
+        AgentIdentity {
+            id: name.into(),
+            name: name.into(),
+            labels: Vec::new(),
+            address: "10.0.0.1".into(),
+            version: "1".into(),
+        }
+    }
+
+    #[test]
+    fn a_roll_call_with_too_few_agents_waits_for_agents_that_started_later() {
+        // A third agent was lost, so two agents are known and three are required.
+        let known = BTreeSet::from(["one".to_owned(), "two".to_owned()]);
+        let mut roll = RollCall::new(known.clone(), 3);
+        roll.add_agent(identity("one"));
+        roll.add_agent(identity("two"));
+        assert!(!roll.is_complete());
+        roll.add_agent(identity("late"));
+        assert!(roll.is_complete());
+        let mut sufficient = RollCall::new(known, 2);
+        for (name, is_complete) in [("one", false), ("late", false), ("two", true)] {
+            sufficient.add_agent(identity(name));
+            assert_eq!(sufficient.is_complete(), is_complete, "{name}");
+        }
+        // While no agent is known, the roll call finds all agents that respond in time.
+        let mut first = RollCall::new(BTreeSet::new(), 1);
+        first.add_agent(identity("one"));
+        assert!(!first.is_complete());
     }
 }

@@ -3,7 +3,7 @@
 use super::errors::OrderExecutionError;
 use super::protocol::{AgentOrder, AgentReply, DeployOrder, unix_time_ns};
 use crate::experiment::distributed::{
-    CpuTicks, DeployedRun, ExperimentFolders, RunContext, prepare_sources,
+    CpuTicks, DeployedRun, DocumentAndOutputFolders, RunContext, prepare_sources,
 };
 use crate::experiment::{ExperimentDocument, MachineDescription, RunError, check_document};
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ impl SessionWorker {
         names: &[String],
         found: &mut BTreeMap<String, PathBuf>,
     ) -> Result<Option<AgentReply>, OrderExecutionError> {
-        let folders = ExperimentFolders {
+        let folders = DocumentAndOutputFolders {
             base: self.base.clone(),
             out: self.folder.clone(),
         };

@@ -6,8 +6,7 @@ use super::exec::{
 };
 use super::link_options::{SHAPE, read_link_shape};
 use super::link_session_events::{
-    LinkSessionEvent, forward_process_exit, forward_signals, forward_stdin_eof,
-    wait_for_session_end,
+    SessionEndCause, forward_process_exit, forward_signals, forward_stdin_eof, wait_for_session_end,
 };
 use super::output::print_output;
 use crate::link::{
@@ -143,7 +142,7 @@ pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> 
     if let Some(text) = layers.setting_text("server") {
         let child = start_inside(&bed.server, shell_command(text))
             .map_err(|error| format!("{text}: {error}"))?;
-        forward_process_exit(child, &events, LinkSessionEvent::Server);
+        forward_process_exit(child, &events, SessionEndCause::Server);
         bed.wait_for_server(port.unwrap_or(80), &runtime, &mut inbox)?;
     }
     let flows = bed.start_competing_flows(&layers.setting_texts("compete"))?;
@@ -220,7 +219,7 @@ impl LinkSession {
         &self,
         program: &str,
         rest: &[&String],
-        events: &mpsc::UnboundedSender<LinkSessionEvent>,
+        events: &mpsc::UnboundedSender<SessionEndCause>,
     ) -> Result<(), CommandError> {
         let mut command = std::process::Command::new(program);
         command.args(rest);
@@ -228,7 +227,7 @@ impl LinkSession {
             let cause = net::describe_io_error(&error);
             format!("cannot start the command {program}: {cause}")
         })?;
-        forward_process_exit(child, events, LinkSessionEvent::Command);
+        forward_process_exit(child, events, SessionEndCause::Command);
         Ok(())
     }
 
@@ -251,7 +250,7 @@ impl LinkSession {
         &self,
         port: u16,
         runtime: &Runtime,
-        inbox: &mut mpsc::UnboundedReceiver<LinkSessionEvent>,
+        inbox: &mut mpsc::UnboundedReceiver<SessionEndCause>,
     ) -> Result<(), CommandError> {
         let at = SocketAddrV4::new(self.link.addresses()[1], port);
         let failed = |what: &str| {

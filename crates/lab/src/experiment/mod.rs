@@ -13,6 +13,7 @@
 mod arms;
 mod built_in_servers_and_clients;
 mod check;
+mod common_failure;
 mod compressed_records;
 mod cpus;
 mod deploy;
@@ -21,7 +22,6 @@ pub(crate) mod document;
 mod document_fault;
 mod experiment_error;
 mod file_error;
-mod first_failures;
 mod health;
 mod histograms;
 mod local_run;
@@ -42,9 +42,9 @@ mod run_link;
 mod run_processes;
 mod run_sinks;
 mod scalar_text;
+mod series_and_histograms;
 mod shell_process;
 mod sink_output;
-mod series_and_histograms;
 mod source;
 mod time_slice;
 mod versions;
@@ -82,7 +82,7 @@ pub(crate) mod distributed {
     pub(crate) use super::placeholders::{
         AgentShare, DEFAULT_PLACE, RunContext, place_name, place_or_default_if_unlinked,
     };
-    pub(crate) use super::result_folder::ExperimentFolders;
+    pub(crate) use super::result_folder::DocumentAndOutputFolders;
     pub(crate) use super::run::RemoteExecutor;
     pub(crate) use super::run_sinks::{PartMeasurements, sink_timeout};
     pub(crate) use super::source::{SourceError, prepare_sources};

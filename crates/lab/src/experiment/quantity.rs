@@ -198,14 +198,9 @@ impl QuantityLocator {
         &self,
         parts: &[PartValue],
     ) -> Result<Option<f64>, QuantityError> {
-        if let ValueStatistic::Quantile(share) = self.what
-            && share > 0.0
-            && share < 1.0
-            && !stats::has_enough_samples(sum_histograms(parts)?.len(), share)
-        {
-            return Ok(None);
-        }
-        self.merge_part_values(parts)
+        self.merge_values(parts, |samples, share| {
+            share <= 0.0 || share >= 1.0 || stats::has_enough_samples(samples, share)
+        })
     }
 
     /// Returns the merged value of all parts. Returns `None` if a part was not measured, and for a
@@ -217,21 +212,30 @@ impl QuantityLocator {
         &self,
         parts: &[PartValue],
     ) -> Result<Option<f64>, QuantityError> {
+        self.merge_values(parts, |_, _| true)
+    }
+
+    /// Returns the merged value of all parts, except a percentile for which `is_enough` returns
+    /// `false`. `is_enough` receives the number of samples, and the percentile as a share.
+    fn merge_values(
+        &self,
+        parts: &[PartValue],
+        is_enough: fn(u64, f64) -> bool,
+    ) -> Result<Option<f64>, QuantityError> {
         if parts.contains(&PartValue::NotMeasured) {
             return Ok(None);
         }
+        let non_empty = |sum: Histogram<u64>| Some(sum).filter(|sum| !sum.is_empty());
         let value = match self.what {
-            ValueStatistic::Number(how) => combine_numbers(how, parts)?,
-            ValueStatistic::Count => sum_histograms(parts)?.len() as f64,
-            ValueStatistic::Quantile(_) | ValueStatistic::Mean
-                if sum_histograms(parts)?.is_empty() =>
-            {
-                return Ok(None);
-            }
-            ValueStatistic::Quantile(share) => {
-                sum_histograms(parts)?.value_at_quantile(share) as f64
-            }
-            ValueStatistic::Mean => sum_histograms(parts)?.mean(),
+            ValueStatistic::Number(how) => Some(combine_numbers(how, parts)?),
+            ValueStatistic::Count => Some(sum_histograms(parts)?.len() as f64),
+            ValueStatistic::Mean => non_empty(sum_histograms(parts)?).map(|sum| sum.mean()),
+            ValueStatistic::Quantile(share) => non_empty(sum_histograms(parts)?)
+                .filter(|sum| is_enough(sum.len(), share))
+                .map(|sum| sum.value_at_quantile(share) as f64),
+        };
+        let Some(value) = value else {
+            return Ok(None);
         };
         let value = value / self.divisor;
         // JSON has no infinite numbers. A record with such a number could not be read back.

@@ -6,18 +6,21 @@ use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 
 /// Folders of an experiment.
-pub(crate) struct ExperimentFolders {
+pub(crate) struct DocumentAndOutputFolders {
     /// Folder of the document.
     pub(crate) base: PathBuf,
     pub(crate) out: PathBuf,
 }
 
-impl ExperimentFolders {
+impl DocumentAndOutputFolders {
     /// Makes the paths absolute, because commands run in other working folders.
-    pub(super) fn from_paths(base: &Path, out: &Path) -> Result<ExperimentFolders, FileError> {
+    pub(super) fn from_paths(
+        base: &Path,
+        out: &Path,
+    ) -> Result<DocumentAndOutputFolders, FileError> {
         let absolute =
             |path: &Path| std::path::absolute(path).map_err(|error| FileError::new(path, error));
-        Ok(ExperimentFolders {
+        Ok(DocumentAndOutputFolders {
             base: absolute(base)?,
             out: absolute(out)?,
         })

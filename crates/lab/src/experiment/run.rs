@@ -1,12 +1,14 @@
 //! Executes the rounds of an experiment. Each run is deployed, measured, removed and recorded.
 
+use super::common_failure::CommonFailureDetector;
 use super::experiment_error::ExperimentError;
 use super::file_error::FileError;
-use super::first_failures::CommonFailureDetector;
 use super::local_run::execute_locally;
 use super::placeholders::RunContext;
 use super::progress::{ExperimentProgress, RunEvent};
-use super::result_folder::{ExperimentFolders, open_run_records, reserve_folder_for_document};
+use super::result_folder::{
+    DocumentAndOutputFolders, open_run_records, reserve_folder_for_document,
+};
 use super::run_error::RunError;
 use super::source::prepare_sources;
 use super::time_slice::TimeSlice;
@@ -84,7 +86,7 @@ pub(crate) fn execute_missing_runs(
     stop: &AtomicBool,
     on_progress: &mut dyn FnMut(&ExperimentProgress),
 ) -> Result<ExperimentOutcome, ExperimentError> {
-    let folders = ExperimentFolders::from_paths(&job.base, &job.out)?;
+    let folders = DocumentAndOutputFolders::from_paths(&job.base, &job.out)?;
     reserve_folder_for_document(&folders.out, &job.text)?;
     let path = folders.out.join("runs.jsonl");
     // Locks the file before reading its records, because another process may be appending records.
@@ -176,7 +178,7 @@ enum ArmCompletion {
 struct RoundRunner<'a> {
     job: &'a ExperimentJob,
     ground: RunLocation,
-    folders: ExperimentFolders,
+    folders: DocumentAndOutputFolders,
     stop: &'a AtomicBool,
     /// Whether a record could not be written.
     broken: AtomicBool,
@@ -333,7 +335,7 @@ impl RunLocation {
     fn connect_or_prepare_sources(
         job: &ExperimentJob,
         connect: Option<&ExecutorConnector>,
-        folders: &ExperimentFolders,
+        folders: &DocumentAndOutputFolders,
         stop: &AtomicBool,
     ) -> Result<RunLocation, ExperimentError> {
         match connect {

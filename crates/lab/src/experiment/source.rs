@@ -3,7 +3,7 @@
 use super::ExperimentDocument;
 use super::deploy::PAUSE;
 use super::file_error::FileError;
-use super::result_folder::ExperimentFolders;
+use super::result_folder::DocumentAndOutputFolders;
 use super::shell_process::{last_output, shell_command};
 use crate::link::{CleanupGuard, NetworkNamespace};
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ pub(crate) enum SourceError {
 pub(crate) fn prepare_sources(
     document: &ExperimentDocument,
     wanted: &dyn Fn(&str) -> bool,
-    folders: &ExperimentFolders,
+    folders: &DocumentAndOutputFolders,
     stop: &AtomicBool,
 ) -> Result<BTreeMap<String, PathBuf>, SourceError> {
     let mut found = BTreeMap::new();
@@ -69,7 +69,7 @@ pub(crate) fn prepare_sources(
 fn make_source(
     name: &str,
     command: &str,
-    folders: &ExperimentFolders,
+    folders: &DocumentAndOutputFolders,
     stop: &AtomicBool,
 ) -> Result<PathBuf, SourceError> {
     let path = folders.out.join("sources").join(name);

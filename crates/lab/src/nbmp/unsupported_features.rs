@@ -122,7 +122,12 @@ pub fn find_ignored_members(description: &Value) -> Vec<String> {
     found
 }
 
-fn collect_ignored_members(part: &Value, members: &[&[&str]], at: &JsonPath, found: &mut Vec<String>) {
+fn collect_ignored_members(
+    part: &Value,
+    members: &[&[&str]],
+    at: &JsonPath,
+    found: &mut Vec<String>,
+) {
     for path in members {
         let step = |value, name: &&str| Value::get(value, *name);
         // Skips a member whose value is `false`, because such a member requests nothing.

@@ -55,12 +55,12 @@ pub struct ComparedQuantity {
     /// Statistics in each folder. `None` if a folder does not contain the quantity.
     pub samples: Vec<Option<QuantitySummary>>,
     /// Change in each further folder, relative to the first folder.
-    pub changes: Vec<Option<FolderChange>>,
+    pub changes: Vec<Option<RatioToFirstFolder>>,
 }
 
 /// The factor by which a quantity differs between two folders.
 #[derive(Debug, Clone, Serialize)]
-pub struct FolderChange {
+pub struct RatioToFirstFolder {
     /// Median of the ratios of the values in this folder to the values in the first folder. Every
     /// round of one folder is compared with every round of the other folder, because the rounds are
     /// not paired.
@@ -236,10 +236,10 @@ fn compare_quantity(arm: &Arm, quantity: &str, values: &[Vec<f64>]) -> ComparedQ
 
 /// Returns the change from `first` to `other`. Returns `None` if `first` or `other` is empty, if a
 /// value is negative or not finite, or if both contain zero.
-fn change_between(first: &[f64], other: &[f64]) -> Option<FolderChange> {
+fn change_between(first: &[f64], other: &[f64]) -> Option<RatioToFirstFolder> {
     let (ratio, interval) = stats::unpaired_ratio(other, first)?;
     let interval = interval.map(interval_as_pair);
-    Some(FolderChange {
+    Some(RatioToFirstFolder {
         ratio,
         interval,
         beyond_noise: interval.is_some_and(|[low, high]| low > 1.0 || high < 1.0),

@@ -4,7 +4,7 @@ use super::compare::{ComparedQuantity, FolderComparison};
 use super::plots::{
     BarSeries, MEDIANS_ABOUT, PANELS_MAX, PanelContent, PlotAxis, PlotData, PlotPanel,
 };
-use super::quantity_words::{axis_title, describe_quantity_name};
+use super::quantity_names::{axis_title, describe_quantity_name};
 use super::table::ReportTable;
 use crate::experiment::Arm;
 

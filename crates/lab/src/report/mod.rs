@@ -17,7 +17,7 @@ mod html;
 mod json_number;
 mod markdown;
 mod plots;
-mod quantity_words;
+mod quantity_names;
 mod record_index;
 mod report_index;
 mod reported_commands;

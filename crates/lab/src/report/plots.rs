@@ -8,7 +8,7 @@ mod linear_fit;
 mod panel_arms;
 mod plot_data;
 mod plot_requests;
-mod series;
+mod time_panels;
 
 pub(super) use bars::MEDIANS_ABOUT;
 pub use plot_data::PlotData;
@@ -35,7 +35,7 @@ pub(super) fn build_plots(plan: &RunPlan, runs: &RecordIndex<'_>) -> Vec<PlotDat
 
 fn build_requested_plot(wanted: &PlotRequest, runs: &RecordIndex<'_>) -> PlotData {
     let (about, mut panels) = match wanted.kind {
-        PlotKind::Time => series::time_panels(wanted, runs),
+        PlotKind::Time => time_panels::time_panels(wanted, runs),
         PlotKind::Ecdf => distributions::ecdf_panels(wanted, runs),
         PlotKind::Percentiles => distributions::percentile_panels(wanted, runs),
         PlotKind::Bars => bars::bar_panels(wanted, runs),

@@ -1,7 +1,7 @@
 //! Indexes the records of runs that were not discarded, by arm and round. Counts the discarded runs
 //! that failed.
 
-use super::quantity_words::{axis_title, describe_quantity_name};
+use super::quantity_names::{axis_title, describe_quantity_name};
 use crate::experiment::document::{ExperimentDocument, QuantityLabel, SinkSpec};
 use crate::experiment::{Arm, RunPlan, RunRecord};
 use stats::PairedRatio;

@@ -54,11 +54,18 @@ impl ReportTable {
 
 /// Escapes the text of a cell, so that the text cannot start a column, a line or an HTML element.
 fn escape_cell(text: &str) -> String {
-    escape_html(text)
-        // A backslash before the bar would escape the backslash of the next replacement.
-        .replace("\\|", "&#92;|")
-        .replace('|', "\\|")
-        .replace(['\n', '\r'], " ")
+    let html = escape_html(text).replace(['\n', '\r'], " ");
+    let mut out = String::new();
+    let mut rest = html.as_str();
+    while let Some((before, after)) = rest.split_once('|') {
+        // Backslashes before the bar would escape the backslash that is added.
+        let plain = before.trim_end_matches('\\');
+        out += plain;
+        out += &"&#92;".repeat(before.len() - plain.len());
+        out += "\\|";
+        rest = after;
+    }
+    out + rest
 }
 
 /// Escapes text for HTML elements and attributes.
@@ -175,11 +182,22 @@ mod tests {
             table.markdown(),
             "\n| a\\|b |\n|---|\n| &lt;i&gt;x&lt;/i&gt;\\| y |\n\n"
         );
-        assert_eq!(escape_cell("a\\|b"), "a&#92;\\|b");
         assert!(
             table
                 .html()
                 .contains("<td class=\"text\">&lt;i&gt;x&lt;/i&gt;|\ny</td>")
         );
+    }
+
+    #[test]
+    fn backslashes_before_a_bar_stay_in_their_cell() {
+        for (cell, escaped) in [
+            (r"a\|b", r"a&#92;\|b"),
+            (r"a\\|b", r"a&#92;&#92;\|b"),
+            (r"\|\\\||", r"&#92;\|&#92;&#92;&#92;\|\|"),
+            (r"x \ y\", r"x \ y\"),
+        ] {
+            assert_eq!(escape_cell(cell), escaped, "{cell}");
+        }
     }
 }

@@ -22,21 +22,35 @@ impl WorkflowManager {
         self.settings.out.join(key.collection()).join(&key.id)
     }
 
-    /// Reads the records of a workflow and the machines that made them. Without results of this
-    /// workflow's document, both lists are empty. An earlier manager may have stored the results of
-    /// another document under the same identifier.
-    pub(super) fn read_workflow_results(
+    /// Returns the result folder of a workflow if it holds results of this workflow's document. An
+    /// earlier manager may have stored the results of another document under the same identifier.
+    fn find_result_folder(&self, prepared: &PreparedWorkflow) -> Option<PathBuf> {
+        let folder = self.workflow_folder(&prepared.key());
+        holds_results_of_document(&folder, &prepared.text).then_some(folder)
+    }
+
+    /// Reads the records of a workflow. Without results of this workflow's document, the list is
+    /// empty.
+    pub(super) fn read_workflow_records(
         &self,
         prepared: &PreparedWorkflow,
-    ) -> Result<(Vec<RunRecord>, Vec<MachineDescription>), RecordFileError> {
-        let folder = self.workflow_folder(&prepared.key());
-        if !holds_results_of_document(&folder, &prepared.text) {
-            return Ok((Vec::new(), Vec::new()));
+    ) -> Result<Vec<RunRecord>, RecordFileError> {
+        match self.find_result_folder(prepared) {
+            Some(folder) => RunRecord::read_all_records(&folder),
+            None => Ok(Vec::new()),
         }
-        Ok((
-            RunRecord::read_all_records(&folder)?,
-            MachineDescription::read_machine_descriptions(&folder)?,
-        ))
+    }
+
+    /// Reads the descriptions of the machines that executed the runs of a workflow. Without results
+    /// of this workflow's document, the list is empty.
+    pub(super) fn read_workflow_machines(
+        &self,
+        prepared: &PreparedWorkflow,
+    ) -> Result<Vec<MachineDescription>, RecordFileError> {
+        match self.find_result_folder(prepared) {
+            Some(folder) => MachineDescription::read_machine_descriptions(&folder),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// Changes a workflow. `change` receives a function that renames the workflow's result folder.
@@ -133,9 +147,14 @@ mod tests {
         std::fs::write(out.join("document.toml"), &first.text).unwrap();
         let line = serde_json::to_string(&RunRecord::default()).unwrap() + "\n";
         std::fs::write(out.join("runs.jsonl"), line).unwrap();
-        let records = |prepared| manager.read_workflow_results(prepared).unwrap().0.len();
+        let records = |prepared| manager.read_workflow_records(prepared).unwrap().len();
         assert_eq!(first.key(), second.key());
         assert_eq!((records(&first), records(&second)), (1, 0));
+        // The records can be read although a machine description is damaged.
+        std::fs::write(out.join("machine.jsonl"), "damaged\n").unwrap();
+        assert!(manager.read_workflow_machines(&first).is_err());
+        assert_eq!(records(&first), 1);
+        assert_eq!(manager.read_workflow_machines(&second).unwrap(), []);
     }
 
     #[test]

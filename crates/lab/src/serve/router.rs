@@ -204,8 +204,11 @@ async fn workflow_report_response(
             .find_entry(&key)
             .map_err(|error| registry_error(error, &key.id))?;
         let prepared = &entry.prepared;
-        let (records, machines) = manager
-            .read_workflow_results(prepared)
+        let records = manager
+            .read_workflow_records(prepared)
+            .map_err(Error::new_internal_error)?;
+        let machines = manager
+            .read_workflow_machines(prepared)
             .map_err(Error::new_internal_error)?;
         let report = ExperimentReport::new(&prepared.plan, &prepared.text, &records, machines);
         Ok(json_response(

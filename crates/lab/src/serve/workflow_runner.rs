@@ -55,7 +55,7 @@ fn run_workflow(
     let out = manager.workflow_folder(key);
     let plan = &prepared.plan;
     let runs = plan.rounds as usize * plan.arms.len();
-    let (mut before, _) = manager.read_workflow_results(prepared)?;
+    let mut before = manager.read_workflow_records(prepared)?;
     // Ignores runs of other scales, which the file can also contain.
     before.retain(|record| record.round < plan.rounds && plan.arms.contains(&record.arm));
     let discarded = before

@@ -84,13 +84,13 @@ fn check_places(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) 
             }
         }
     }
-    check_ports(document, faults);
+    check_listen_ports(document, faults);
     check_place_tables(document, faults);
 }
 
 /// Checks that all functions of a place have different ports. All places that are not the end of a
 /// link are treated as one place, because without agents these places share one network namespace.
-fn check_ports(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
+fn check_listen_ports(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
     let mut ports = BTreeSet::new();
     for (name, function) in &document.function {
         let place = place_or_default_if_unlinked(document, place_name(function.at.as_ref()));

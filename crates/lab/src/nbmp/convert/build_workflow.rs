@@ -186,8 +186,12 @@ impl WorkflowBuilder {
             }
             for (name, bound) in bounds {
                 let check = json!({"at-most": super::overlay::toml_to_json(bound)});
-                self.assertions
-                    .push(build_assertion_json(name, "computational", check, "restart"));
+                self.assertions.push(build_assertion_json(
+                    name,
+                    "computational",
+                    check,
+                    "restart",
+                ));
             }
             left.remove("bounds");
         }

@@ -241,12 +241,26 @@ pub(in super::super) fn percent_decode(text: &str) -> Option<String> {
     while let Some(byte) = rest.next() {
         bytes.push(match byte {
             b'%' => {
-                let digits = [rest.next()?, rest.next()?];
-                let digits = std::str::from_utf8(&digits).ok()?;
-                u8::from_str_radix(digits, 16).ok()?
+                // `u8::from_str_radix` would accept a sign.
+                let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+                let (high, low) = (digit(rest.next())?, digit(rest.next())?);
+                u8::try_from(high * 16 + low).ok()?
             }
             byte => byte,
         });
     }
     String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_two_hexadecimal_digits_follow_a_percent_sign() {
+        assert_eq!(percent_decode("a%20b%C3%a4+"), Some("a b\u{e4}+".into()));
+        for invalid in ["%+1", "%-1", "% 1", "%1", "%", "%g0", "%ff"] {
+            assert_eq!(percent_decode(invalid), None, "{invalid}");
+        }
+    }
 }

@@ -51,7 +51,7 @@ pub(super) fn compute_overlay(base: &Value, wanted: &Value) -> Option<toml::Valu
                 over.extend(difference.map(|difference| (escape_overlay_key(name), difference)));
             }
             let removed = base.keys().filter(|name| !map.contains_key(*name));
-            add_removed(&mut over, removed);
+            insert_removed_names(&mut over, removed);
             over.into()
         }
         (Value::Array(base), Value::Array(list)) => {
@@ -70,7 +70,7 @@ pub(super) fn compute_overlay(base: &Value, wanted: &Value) -> Option<toml::Valu
     })
 }
 
-fn add_removed<'a>(over: &mut Table, removed: impl Iterator<Item = &'a String>) {
+fn insert_removed_names<'a>(over: &mut Table, removed: impl Iterator<Item = &'a String>) {
     let removed: Vec<toml::Value> = removed.map(|name| name.as_str().into()).collect();
     if !removed.is_empty() {
         over.insert(WITHOUT.into(), removed.into());
@@ -93,7 +93,7 @@ fn diff_elements(
         };
         over.extend(difference.map(|difference| (name.clone(), difference)));
     }
-    add_removed(
+    insert_removed_names(
         &mut over,
         base_names.iter().filter(|name| !after.contains(*name)),
     );

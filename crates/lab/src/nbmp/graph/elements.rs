@@ -52,12 +52,12 @@ impl<'a> StreamNames<'a> {
 pub(super) struct GraphFunction<'a> {
     /// Identifier of the function that is instantiated.
     pub(super) id: Option<&'a str>,
-    pub(super) inputs: Option<FunctionPorts<'a>>,
-    pub(super) outputs: Option<FunctionPorts<'a>>,
+    pub(super) inputs: Option<PortList<'a>>,
+    pub(super) outputs: Option<PortList<'a>>,
 }
 
 /// The input ports or the output ports of a function.
-pub(super) struct FunctionPorts<'a> {
+pub(super) struct PortList<'a> {
     /// Port names in the order of the document.
     pub(super) names: Vec<&'a str>,
     pub(super) known: BTreeSet<&'a str>,
@@ -72,7 +72,7 @@ impl<'a> GraphFunction<'a> {
                 .filter_map(|p| text_member(p, "port-name"))
                 .collect();
             let known = names.iter().copied().collect();
-            Some(FunctionPorts { names, known })
+            Some(PortList { names, known })
         };
         GraphFunction {
             id: general.and_then(|general| text_member(general, "id")),
