@@ -6,6 +6,7 @@ use std::io;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 /// Maximum time between two checks of the stop flag.
@@ -18,7 +19,7 @@ pub enum GeneratorError {
     #[error("cannot encode a request: {0}; check the targets' URLs and header fields")]
     EncodeRequest(RequestFailure),
     /// The system could not start a thread.
-    #[error("cannot start a generator thread: {0}; use fewer --threads")]
+    #[error("cannot start a generator thread: {0}; use fewer --threads or allow more processes")]
     StartThread(io::Error),
     /// A thread could not create its event loop.
     #[error("cannot start an event loop: {0}; use fewer --threads or allow more open files")]
@@ -91,15 +92,8 @@ pub(crate) fn run_threads<T: Send + 'static>(
     mut on_event: impl FnMut(GeneratorEvent<T>) -> Result<(), GeneratorError>,
 ) -> Result<(), GeneratorError> {
     let (out, reports) = channel();
-    let mut workers = Vec::new();
-    for number in 0..threads {
-        let (work, out) = (work.clone(), out.clone());
-        let worker = std::thread::Builder::new()
-            .name(format!("{name}-{number}"))
-            .spawn(move || work(number, &out));
-        workers.push(worker.map_err(GeneratorError::StartThread)?);
-    }
-    drop(out);
+    let build = |number| Builder::new().name(format!("{name}-{number}"));
+    let workers = start_threads(threads, build, out, work)?;
     let mut stopping = false;
     loop {
         if !stopping && stop.load(Ordering::Relaxed) {
@@ -117,6 +111,33 @@ pub(crate) fn run_threads<T: Send + 'static>(
         ended.map_err(|_| GeneratorError::ThreadPanicked)??;
     }
     Ok(())
+}
+
+/// Starts `threads` threads. They run `work` once all of them exist, because `work` waits for all
+/// threads. If a thread cannot be started, the others finish without running `work`.
+fn start_threads<T: Send + 'static>(
+    threads: usize,
+    build: impl Fn(usize) -> Builder,
+    out: Sender<Box<T>>,
+    work: impl Fn(usize, &Sender<Box<T>>) -> Result<(), GeneratorError> + Clone + Send + 'static,
+) -> Result<Vec<JoinHandle<Result<(), GeneratorError>>>, GeneratorError> {
+    let mut workers = Vec::new();
+    let mut starts = Vec::new();
+    for number in 0..threads {
+        let (work, out) = (work.clone(), out.clone());
+        let (start, wait_for_start) = channel::<()>();
+        let worker = build(number).spawn(move || match wait_for_start.recv() {
+            Ok(()) => work(number, &out),
+            Err(_) => Ok(()),
+        });
+        workers.push(worker.map_err(GeneratorError::StartThread)?);
+        starts.push(start);
+    }
+    for start in starts {
+        // Sending cannot fail, because each thread waits for this message.
+        let _ = start.send(());
+    }
+    Ok(workers)
 }
 
 /// Returns the processor time that this process has used, in seconds.
@@ -162,5 +183,27 @@ mod tests {
             matches!(failed, Err(GeneratorError::ThreadPanicked)),
             "{failed:?}"
         );
+    }
+
+    /// Regression: the threads that had been started waited forever for the missing thread.
+    #[test]
+    fn no_thread_works_if_one_cannot_be_started() {
+        let build = |number| match number {
+            // The system cannot reserve a stack of this size.
+            2 => Builder::new().stack_size(1 << 60),
+            _ => Builder::new(),
+        };
+        let work = |_, out: &Sender<_>| {
+            let _ = out.send(Box::new(()));
+            Ok(())
+        };
+        let (out, reports) = channel();
+        let failed = start_threads(3, build, out, work).map(|_| ());
+        assert!(
+            matches!(failed, Err(GeneratorError::StartThread(_))),
+            "{failed:?}"
+        );
+        // This call returns when all threads have finished.
+        assert!(reports.recv().is_err(), "a thread has worked");
     }
 }

@@ -1,8 +1,10 @@
 //! A request of the client, and its outcome.
 
-use super::{BodyCheck, FailureKind, MemorySink, RequestFailure, TransferProgress};
+use super::{
+    ConnectionFreshness, ExpectedBody, FailureKind, MemorySink, RequestFailure, TransferProgress,
+};
 use bytes::Bytes;
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderValue, header};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,7 +26,7 @@ pub struct ClientRequest {
     /// discarded.
     pub keep_max: usize,
     /// The expected properties of the response body.
-    pub check: Option<BodyCheck>,
+    pub check: Option<ExpectedBody>,
     /// Time at which the request was scheduled. If `None`, the time of the call is used.
     pub due: Option<Instant>,
     /// Receives the progress of the response body, if requested.
@@ -52,11 +54,8 @@ impl ClientRequest {
 
     /// Requests a byte range (RFC 9110, 14.2). An empty range does not change the request.
     pub fn with_range(mut self, range: Range<u64>) -> ClientRequest {
-        if let Some(last) = range.end.checked_sub(1).filter(|last| *last >= range.start) {
-            let text = format!("bytes={}-{last}", range.start);
-            if let Ok(value) = text.parse() {
-                self.headers.insert(http::header::RANGE, value);
-            }
+        if let Some(value) = range_value(&range) {
+            self.headers.insert(header::RANGE, value);
         }
         self
     }
@@ -70,8 +69,13 @@ impl ClientRequest {
     /// Changes the request to the request that follows a redirect with this status to `next`
     /// (RFC 9110, 15.4).
     pub(crate) fn follow_redirect(&mut self, status: u16, next: Url) {
-        let is_read = matches!(self.method, http::Method::GET | http::Method::HEAD);
-        if matches!(status, 301..=303) && !is_read {
+        let becomes_get = match status {
+            // For historical reasons, 301 and 302 change POST. They change no other method.
+            301 | 302 => self.method == http::Method::POST,
+            303 => !matches!(self.method, http::Method::GET | http::Method::HEAD),
+            _ => false,
+        };
+        if becomes_get {
             self.method = http::Method::GET;
             self.body = Bytes::new();
             for name in [
@@ -110,20 +114,21 @@ impl ClientRequest {
     }
 }
 
-/// Whether a connection has served an earlier request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ConnectionFreshness {
-    /// The connection was opened for this request.
-    New,
-    /// The connection was in the pool. An HTTP/2 connection in the pool can have other requests in
-    /// flight.
-    Reused,
+/// Returns the value of the `Range` field that requests a byte range (RFC 9110, 14.2). Returns `None`
+/// if the range is empty.
+pub(crate) fn range_value(range: &Range<u64>) -> Option<HeaderValue> {
+    let last = range
+        .end
+        .checked_sub(1)
+        .filter(|last| *last >= range.start)?;
+    format!("bytes={}-{last}", range.start).parse().ok()
 }
 
 /// The outcome of a request.
 #[derive(Debug, Clone)]
 pub struct RequestOutcome {
-    /// Status of the response; 0 if no response was received.
+    /// Status of the response; 0 if no response was received. After redirects, the status of the
+    /// last response.
     pub status: u16,
     /// Header fields of the response. Empty unless the body is stored or the status is 3xx.
     pub headers: HeaderMap,
@@ -136,7 +141,7 @@ pub struct RequestOutcome {
     /// Time at which the request was sent. After redirects, the time at which the last request was
     /// sent. `None` if no request was sent.
     pub sent: Option<Instant>,
-    /// Arrival time of the first response byte.
+    /// Arrival time of the first response byte. After redirects, of the last response.
     pub first_byte: Option<Instant>,
     /// Arrival time of the last response byte, or time of the failure.
     pub last_byte: Instant,

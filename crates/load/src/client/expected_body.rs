@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// The expected properties of a response body. Properties that are `None` are not checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct BodyCheck {
+pub struct ExpectedBody {
     /// Expected length, in bytes.
     pub length: Option<u64>,
     /// Expected SHA-256.
@@ -43,11 +43,11 @@ impl BodyDigest {
     }
 }
 
-impl BodyCheck {
+impl ExpectedBody {
     /// Creates a check of the length of a requested byte range. A server that ignores `Range` sends
     /// the whole resource, which has another length.
-    pub(crate) fn check_length(range: &Range<u64>) -> BodyCheck {
-        BodyCheck {
+    pub(crate) fn check_length(range: &Range<u64>) -> ExpectedBody {
+        ExpectedBody {
             length: Some(range.end.saturating_sub(range.start)),
             sha256: None,
         }
@@ -79,7 +79,7 @@ mod tests {
         // Test vector of FIPS 180-2, appendix B.1.
         let abc = *b"\xba\x78\x16\xbf\x8f\x01\xcf\xea\x41\x41\x40\xde\x5d\xae\x22\x23\
                      \xb0\x03\x61\xa3\x96\x17\x7a\x9c\xb4\x10\xff\x61\xf2\x00\x15\xad";
-        let check = BodyCheck {
+        let check = ExpectedBody {
             length: Some(3),
             sha256: Some(abc),
         };

@@ -1,7 +1,9 @@
 //! The kinds of request failures. The list is closed, so that failures can be counted by kind.
 
+use super::ConnectionFreshness;
 use http1::ProtocolError;
 use serde::{Deserialize, Serialize};
+use std::time::Instant;
 use std::{fmt, io};
 
 /// The kind of a failure.
@@ -154,7 +156,7 @@ pub struct RequestFailure {
     /// Message of the system or the library. Failures are counted by kind, not by message.
     pub detail: Option<Box<str>>,
     /// Whether the connection ended before any response byte arrived, or the server refused the
-    /// request with a graceful GOAWAY. A request on a reused connection can then be sent again.
+    /// request with a graceful GOAWAY.
     pub(crate) unanswered: bool,
 }
 
@@ -168,15 +170,26 @@ impl RequestFailure {
     }
 
     /// Returns whether an HTTP/2 server is closing the connection and did not process the request.
-    pub(crate) fn is_refused_by_goaway(&self) -> bool {
+    fn is_refused_by_goaway(&self) -> bool {
         self.unanswered && self.fault == FailureKind::Http2
     }
 
-    /// Returns whether a request with this method can be sent again on another connection.
-    /// If it is unknown whether the server has processed the request, only idempotent methods are
-    /// repeated (RFC 9110, 9.2.2).
-    pub(crate) fn can_be_repeated(&self, method: &http::Method) -> bool {
-        self.unanswered && (method.is_idempotent() || self.is_refused_by_goaway())
+    /// Returns whether a request can be sent again on another connection. `sent` is the time at
+    /// which the request was sent on this connection.
+    ///
+    /// A request that the server has not processed can always be repeated. If it is unknown whether
+    /// the server has processed the request, only idempotent methods are repeated (RFC 9110, 9.2.2),
+    /// and only if the connection was reused. A server may close a reused connection while a request
+    /// is on its way. If a new connection fails, the server has failed.
+    pub(crate) fn can_be_repeated(
+        &self,
+        method: &http::Method,
+        sent: Option<Instant>,
+        connection: ConnectionFreshness,
+    ) -> bool {
+        let is_unprocessed = sent.is_none() || self.is_refused_by_goaway();
+        let is_reused = connection == ConnectionFreshness::Reused;
+        self.unanswered && (is_unprocessed || (method.is_idempotent() && is_reused))
     }
 
     pub(crate) fn mark_unanswered(mut self) -> RequestFailure {

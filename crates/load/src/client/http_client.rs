@@ -9,8 +9,14 @@ use super::{
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::Semaphore;
 use url::{Origin, Url};
+
+/// Maximum number of attempts to send a request. Each attempt uses another connection. An HTTP/2
+/// server that shuts down refuses requests. While a server restarts several times, a request may
+/// need many attempts. The timeout of the request limits the total time.
+pub(crate) const ATTEMPTS_MAX: usize = 32;
 
 /// The client of one viewer. At most
 /// [`ClientSettings::connections_max`](super::ClientSettings::connections_max) requests are in
@@ -50,37 +56,50 @@ impl HttpClient {
     /// [`ClientSettings::timeout`](super::ClientSettings::timeout). Dropping the future cancels the
     /// request. This closes an HTTP/1.1 connection, but not a shared HTTP/2 connection.
     pub async fn execute_request(&self, request: &ClientRequest) -> RequestOutcome {
-        let mut outcome = RequestOutcome::create_initial_outcome(request);
         let limit = self.dialer.settings().timeout;
-        let failed =
-            match tokio::time::timeout(limit, self.follow_redirects(request, &mut outcome)).await {
-                Ok(result) => result.err(),
-                Err(_) => {
-                    self.remove_shared_connections(&outcome.url.origin());
-                    Some(match outcome.first_byte {
-                        Some(_) => FailureKind::BodyTimeout.into(),
-                        None => FailureKind::Timeout.into(),
-                    })
-                }
-            };
+        self.execute_request_within(limit, request).await
+    }
+
+    /// Sends a request like [`HttpClient::execute_request`], but with another time limit.
+    pub(crate) async fn execute_request_within(
+        &self,
+        limit: Duration,
+        request: &ClientRequest,
+    ) -> RequestOutcome {
+        let mut outcome = RequestOutcome::create_initial_outcome(request);
+        let mut sink = MemorySink::default();
+        let work = self.follow_redirects(request, &mut outcome, &mut sink);
+        let failed = match tokio::time::timeout(limit, work).await {
+            Ok(result) => result.err(),
+            Err(_) => {
+                outcome.take_response_from_sink(sink);
+                self.remove_shared_connections(&outcome.url.origin());
+                Some(match outcome.first_byte {
+                    Some(_) => FailureKind::BodyTimeout.into(),
+                    None => FailureKind::Timeout.into(),
+                })
+            }
+        };
         if let Some(failure) = failed {
             outcome.record_failure(failure);
         }
         outcome
     }
 
-    /// Sends the request and follows redirects.
+    /// Sends the request and follows redirects. If this future is dropped, `sink` contains the
+    /// received part of the last response.
     async fn follow_redirects(
         &self,
         request: &ClientRequest,
         outcome: &mut RequestOutcome,
+        sink: &mut MemorySink,
     ) -> Result<(), RequestFailure> {
         let Ok(_free) = self.free.acquire().await else {
             unreachable!("the semaphore is never closed");
         };
         let mut request = Cow::Borrowed(request);
         loop {
-            let mut sink = MemorySink {
+            *sink = MemorySink {
                 max: request.keep_max,
                 digest: request
                     .check
@@ -89,13 +108,13 @@ impl HttpClient {
                 progress: request.progress.clone(),
                 ..MemorySink::default()
             };
-            let response = self.send_or_retry(&request, outcome, &mut sink).await;
+            let response = self.send_or_retry(&request, outcome, sink).await;
             let digest = sink.digest.take();
             let next = response
                 .as_ref()
                 .ok()
                 .and_then(|response| redirect_target(response.status, &outcome.url, &sink.headers));
-            outcome.take_response_from_sink(sink);
+            outcome.take_response_from_sink(std::mem::take(sink));
             let response = response?;
             outcome.status = response.status;
             outcome.body_bytes = response.body_bytes;
@@ -120,7 +139,8 @@ impl HttpClient {
     }
 
     /// Sends the request on an idle connection, or on a new connection if none is idle. If the
-    /// server has closed the idle connection, sends the request again on a new connection.
+    /// connection fails and the request can be repeated, sends the request again on a new
+    /// connection.
     async fn send_or_retry(
         &self,
         request: &ClientRequest,
@@ -128,19 +148,29 @@ impl HttpClient {
         sink: &mut MemorySink,
     ) -> Result<ExchangeResponse, RequestFailure> {
         let url = outcome.url.clone();
-        if let Some(link) = self.take_idle(&url.origin()) {
-            outcome.connection = Some(ConnectionFreshness::Reused);
+        let mut idle = self.take_idle(&url.origin());
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            outcome.connection = None;
+            let (link, freshness) = match idle.take() {
+                Some(link) => (link, ConnectionFreshness::Reused),
+                None => {
+                    let link = self.dialer.connect_to_host(&url).await?;
+                    (link, ConnectionFreshness::New)
+                }
+            };
+            outcome.connection = Some(freshness);
             match self.send_and_receive(link, request, outcome, sink).await {
-                Err(failure) if failure.can_be_repeated(&request.method) => {
-                    outcome.first_byte = None;
+                Err(failure)
+                    if attempts < ATTEMPTS_MAX
+                        && failure.can_be_repeated(&request.method, outcome.sent, freshness) =>
+                {
+                    (outcome.sent, outcome.first_byte) = (None, None);
                 }
                 done => return done,
             }
         }
-        outcome.connection = None;
-        let link = self.dialer.connect_to_host(&url).await?;
-        outcome.connection = Some(ConnectionFreshness::New);
-        self.send_and_receive(link, request, outcome, sink).await
     }
 
     async fn send_and_receive(

@@ -8,11 +8,12 @@
 //! a [`RequestOutcome`]. The engine of `headwater load rate` uses the same connections without the
 //! pool.
 
-mod body_check;
 mod client_request;
 mod client_settings;
+mod connection_freshness;
 mod connection_stream;
 mod dialer;
+mod expected_body;
 mod failure_kind;
 pub(crate) mod http1_exchange;
 pub(crate) mod http2_exchange;
@@ -23,13 +24,15 @@ mod tls_setup;
 mod transfer_progress;
 mod url_credentials;
 
-pub use body_check::{BodyCheck, BodyDigest};
-pub use client_request::{ClientRequest, ConnectionFreshness, RequestOutcome};
+pub(crate) use client_request::range_value;
+pub use client_request::{ClientRequest, RequestOutcome};
 pub use client_settings::{ClientSettings, HttpVersion};
+pub use connection_freshness::ConnectionFreshness;
 pub use dialer::{ConnectionCounts, Dialer};
+pub use expected_body::{BodyDigest, ExpectedBody};
 pub use failure_kind::{FailureKind, RequestFailure};
 pub use http_client::HttpClient;
-pub(crate) use http_client::redirect_target;
+pub(crate) use http_client::{ATTEMPTS_MAX, redirect_target};
 pub use response_sink::{DiscardSink, MemorySink, ResponseSink};
 pub use tls_setup::TlsSetupError;
 pub use transfer_progress::TransferProgress;

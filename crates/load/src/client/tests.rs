@@ -92,7 +92,7 @@ fn bodies_are_counted_stored_and_checked_in_every_framing() {
     chunked.extend(b"0\r\n\r\n");
     let mut digest = BodyDigest::default();
     digest.hash_bytes(&body);
-    let check = BodyCheck {
+    let check = ExpectedBody {
         length: Some(body.len() as u64),
         sha256: Some(digest.into_sha256()),
     };
@@ -110,7 +110,7 @@ fn bodies_are_counted_stored_and_checked_in_every_framing() {
             ..plain.clone()
         };
         let wrong = ClientRequest {
-            check: Some(BodyCheck {
+            check: Some(ExpectedBody {
                 length: Some(1),
                 sha256: None,
             }),
@@ -184,6 +184,27 @@ fn a_cut_body_is_counted() {
     assert_eq!(
         (outcome.fault, outcome.status, outcome.body_bytes),
         (Some(FailureKind::Truncated), 200, 700_000)
+    );
+}
+
+/// Regression: a timeout discarded the status and the number of bytes.
+#[test]
+fn a_body_that_times_out_is_counted() {
+    let (url, _) = start_server(|mut socket| {
+        head(&mut socket);
+        socket
+            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n1234")
+            .unwrap();
+        head(&mut socket);
+    });
+    let settings = ClientSettings {
+        timeout: Duration::from_millis(500),
+        ..test_settings()
+    };
+    let outcome = &send_all(settings, &[ClientRequest::new(url)])[0];
+    assert_eq!(
+        (outcome.fault, outcome.status, outcome.body_bytes),
+        (Some(FailureKind::BodyTimeout), 200, 4)
     );
 }
 

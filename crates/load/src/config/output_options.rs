@@ -3,7 +3,9 @@
 use super::CommandError;
 use super::stdout_printing::print_out;
 use crate::report::{Expectation, ExpectationError, html_report, text_summary};
-use crate::result::{HdrLogWriter, RecordWriter, RunFacts, RunOutputs, RunResult, create_file_or_stdout};
+use crate::result::{
+    HdrLogWriter, RecordWriter, RunFacts, RunOutputs, RunResult, create_file_or_stdout,
+};
 use net::config::{Setting, SettingLayers, UsageError};
 use std::io::BufWriter;
 use std::path::Path;

@@ -6,7 +6,7 @@ use super::recorded_targets::read_recorded_targets;
 use super::setting_values::{InvalidChoice, parse_choice, parse_setting, parse_url};
 use super::stop_signal::stop_on_ctrl_c;
 use super::{CLIENT, CommandError, OUTPUTS, open_outputs, read_client_settings};
-use crate::client::{BodyCheck, ClientRequest, Dialer, FailureKind, HttpClient, Url};
+use crate::client::{ClientRequest, Dialer, ExpectedBody, FailureKind, HttpClient, Url};
 use crate::rate::manifest_targets::{self, SegmentWeighting};
 use crate::rate::replay_schedule::{parse_replay_speed, schedule_replay};
 use crate::rate::vegeta_format;
@@ -151,8 +151,10 @@ Rates:
   max                       closed loop: as fast as --connections allow; latency from the actual send only
 
 Every request starts when it is due and waits for no other. Latency is reported from the due time
-(no coordinated omission) and from the actual send time. Exit codes: 0 for success, 1 if the run or
-an expectation failed, 2 for wrong usage.
+(no coordinated omission) and from the actual send time. Requests in flight at the end of --drain are
+abandoned, and count neither as requests nor as errors; --expect 'abandoned = 0' checks them. The mean
+rate and throughput include the drain. Exit codes: 0 for success, 1 if the run or an expectation
+failed, 2 for wrong usage.
 
 Examples:
   headwater load rate http://127.0.0.1:8080/film.mp4/.m3u8 --rate 500 --duration 30s
@@ -348,7 +350,7 @@ fn read_targets(
             ));
         }
     }
-    let check = BodyCheck {
+    let check = ExpectedBody {
         length: parse_setting(layers, "length", parse_bytes)?,
         sha256: parse_setting(layers, "sha256", vegeta_format::parse_sha256)?,
     };
@@ -365,7 +367,7 @@ fn read_targets(
             target.headers.append(name.clone(), value.clone());
         });
     }
-    if check != BodyCheck::default() {
+    if check != ExpectedBody::default() {
         all.iter_mut().for_each(|target| target.check = Some(check));
     }
     Ok(all)

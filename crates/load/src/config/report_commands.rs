@@ -116,7 +116,10 @@ pub(super) fn run_compare(flags: &ArgMatches) -> Result<ExitCode, CommandError> 
         print_out(compared.format_summary());
     }
     if let Some(path) = html {
-        write_output(Path::new(path), html_report::render_comparison_page(&compared))?;
+        write_output(
+            Path::new(path),
+            html_report::render_comparison_page(&compared),
+        )?;
     }
     Ok(ExitCode::SUCCESS)
 }

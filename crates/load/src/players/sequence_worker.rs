@@ -143,7 +143,7 @@ impl SequenceWorker {
         ) {
             return found;
         }
-        self.end_turn();
+        self.advance_to_next_track();
         found
     }
 
@@ -154,12 +154,12 @@ impl SequenceWorker {
             .get(self.turn)
             .is_some_and(|track| track.is_missing(self.segment))
         {
-            self.end_turn();
+            self.advance_to_next_track();
         }
     }
 
     /// Passes the turn to the next track.
-    fn end_turn(&mut self) {
+    fn advance_to_next_track(&mut self) {
         self.turn += 1;
         if self.turn >= self.tracks.len() {
             (self.turn, self.segment) = (0, self.segment + 1);

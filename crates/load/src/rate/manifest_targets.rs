@@ -1,7 +1,7 @@
 //! Lists all segments of a manifest as request targets.
 
 use super::{RequestKind, RequestTarget};
-use crate::client::{BodyCheck, ClientRequest, Dialer, FailureKind, HttpClient};
+use crate::client::{ClientRequest, Dialer, ExpectedBody, FailureKind, HttpClient, range_value};
 use media::manifest::read::hls::{self, ParsedPlaylist};
 use media::manifest::read::{
     MANIFEST_BYTES_MAX, ManifestRendition, ParsedManifest, ResourceRange, SegmentList,
@@ -106,10 +106,13 @@ impl SegmentLister {
         } else {
             mpd::parse_mpd(&at, &bytes).map_err(wrong)?
         };
-        self.collect_renditions(title).await
+        self.collect_rendition_targets(title).await
     }
 
-    async fn collect_renditions(&mut self, title: ParsedManifest) -> Result<(), ManifestError> {
+    async fn collect_rendition_targets(
+        &mut self,
+        title: ParsedManifest,
+    ) -> Result<(), ManifestError> {
         let mut playlists: Vec<Url> = Vec::new();
         let pieces = title
             .renditions
@@ -210,11 +213,11 @@ fn target_from_resource(part: ResourceRange, kind: RequestKind, weight: f64) -> 
         weight,
         ..RequestTarget::from_url(part.url)
     };
-    if let Some(range) = part.range.filter(|range| !range.is_empty())
-        && let Ok(value) = format!("bytes={}-{}", range.start, range.end - 1).parse()
+    if let Some(range) = part.range
+        && let Some(value) = range_value(&range)
     {
         target.headers.insert(http::header::RANGE, value);
-        target.check = Some(BodyCheck::check_length(&range));
+        target.check = Some(ExpectedBody::check_length(&range));
     }
     target
 }
@@ -252,7 +255,7 @@ mod tests {
             panic!()
         };
         assert_eq!(range.headers["range"], "bytes=50-149");
-        assert_eq!(range.check, Some(BodyCheck::check_length(&(50..150))));
+        assert_eq!(range.check, Some(ExpectedBody::check_length(&(50..150))));
         assert_eq!((whole.headers.len(), whole.check), (0, None));
     }
 

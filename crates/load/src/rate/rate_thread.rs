@@ -8,7 +8,8 @@ use super::shared_run::{SharedRun, share_of_thread};
 use super::thread_stats::RateThreadStats;
 use super::wakeup_batching::InFlightRequests;
 use crate::client::{
-    ClientConnection, FailureKind, HttpClient, HttpVersion, RequestFailure, http2_exchange,
+    ClientConnection, ConnectionFreshness, FailureKind, HttpClient, HttpVersion, RequestFailure,
+    http2_exchange,
 };
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
@@ -177,13 +178,15 @@ impl RateThread {
         &self,
         id: usize,
         origin: usize,
-    ) -> Result<http2_exchange::Http2Connection, RequestFailure> {
+    ) -> Result<(http2_exchange::Http2Connection, ConnectionFreshness), RequestFailure> {
         let mut place = self.shared_connection_cell(id, origin).lock().await;
         if let Some(shared) = place.as_ref().filter(|_| self.keep_alive) {
-            return Ok(shared.clone());
+            return Ok((shared.clone(), ConnectionFreshness::Reused));
         }
         match self.open_connection(origin).await? {
-            ClientConnection::Http2(shared) => Ok(place.insert(shared).clone()),
+            ClientConnection::Http2(shared) => {
+                Ok((place.insert(shared).clone(), ConnectionFreshness::New))
+            }
             ClientConnection::Http1(..) => Err(FailureKind::Http2.into()),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::RequestKind;
 use super::url_groups::UrlGroups;
-use crate::client::{BodyCheck, ClientRequest, RequestFailure, http1_exchange, http2_exchange};
+use crate::client::{ClientRequest, ExpectedBody, RequestFailure, http1_exchange, http2_exchange};
 use crate::random::Random;
 use crate::result::RequestRecord;
 use bytes::Bytes;
@@ -35,7 +35,7 @@ pub struct RequestTarget {
     /// Weight of the target, relative to the weights of the other targets.
     pub weight: f64,
     /// The expected length and hash of the response body.
-    pub check: Option<BodyCheck>,
+    pub check: Option<ExpectedBody>,
     /// If set, each request is for a random range.
     pub ranges: Option<RandomRanges>,
     /// Time of the recorded request, in seconds since 1970; none if the target is not from a

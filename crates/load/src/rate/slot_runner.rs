@@ -6,8 +6,9 @@ use super::request_slot::RequestSlot;
 use super::request_target::PreparedTarget;
 use super::scheduled_request::{ExchangeOutcome, ScheduledRequest};
 use crate::client::{
-    BodyCheck, BodyDigest, ClientConnection, ClientRequest, FailureKind, HttpClient, MemorySink,
-    RequestFailure, http1_exchange, http2_exchange, redirect_target,
+    ATTEMPTS_MAX, BodyDigest, ClientConnection, ClientRequest, ConnectionFreshness, ExpectedBody,
+    FailureKind, MemorySink, RequestFailure, http1_exchange, http2_exchange, range_value,
+    redirect_target,
 };
 use std::future::poll_fn;
 use std::io::Write as _;
@@ -17,10 +18,9 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-/// Maximum number of attempts for an HTTP/2 request. Each attempt uses another connection. A server
-/// that shuts down refuses requests. While a server restarts several times, a request may need many
-/// attempts. The timeout of the request limits the total time.
-const HTTP2_ATTEMPTS: usize = 32;
+/// Time between the deadline of a redirected request, at which the client ends the request, and the
+/// time at which the supervisor would end it. The client's timer must fire first.
+const REDIRECT_GRACE: Duration = Duration::from_secs(1);
 
 /// The task that sends the requests of one slot.
 pub(super) struct SlotRunner {
@@ -152,7 +152,7 @@ impl SlotRunner {
         });
         self.encode_range_request(prepared, range.as_ref());
         let check = match &range {
-            Some(range) => Some(BodyCheck::check_length(range)),
+            Some(range) => Some(ExpectedBody::check_length(range)),
             None => prepared.target.check,
         };
         if check.is_some_and(|check| check.sha256.is_some()) {
@@ -176,7 +176,9 @@ impl SlotRunner {
             let mut request = prepared.target.to_client_request(range);
             request.check = check;
             request.follow_redirect(response.status, next);
-            return send_redirected(self.thread.redirect_client(), &request, done).await;
+            // The sink contains the redirect. The outcome must describe the last response.
+            *sink = MemorySink::default();
+            return self.send_redirected(&request, done).await;
         }
         if let Some(check) = check.filter(|_| (200..300).contains(&response.status)) {
             check.check_body(response.body_bytes, sink.digest.take())?;
@@ -221,10 +223,12 @@ impl SlotRunner {
         // this start time.
         done.sent = idle.is_some().then_some(done.end);
         loop {
-            let fresh = idle.is_none();
-            let link = match idle.take() {
-                Some(link) => link,
-                None => thread.open_connection(prepared.origin).await?,
+            let (link, freshness) = match idle.take() {
+                Some(link) => (link, ConnectionFreshness::Reused),
+                None => {
+                    let link = thread.open_connection(prepared.origin).await?;
+                    (link, ConnectionFreshness::New)
+                }
             };
             let ClientConnection::Http1(mut stream, counted) = link else {
                 return Err(FailureKind::Http2.into());
@@ -240,10 +244,13 @@ impl SlotRunner {
                 }
                 // The server has closed the idle connection. The loop sends the request again on a
                 // new connection, and records the times of the new attempt.
-                Err(failure) if failure.can_be_repeated(&prepared.target.method) && !fresh => {
-                    (done.sent, done.first) = (None, None)
+                Err(failure) => {
+                    let method = &prepared.target.method;
+                    if !failure.can_be_repeated(method, done.sent, freshness) {
+                        return Err(failure);
+                    }
+                    (done.sent, done.first) = (None, None);
                 }
-                Err(failure) => return Err(failure),
             }
         }
     }
@@ -257,14 +264,13 @@ impl SlotRunner {
     ) -> Result<http1_exchange::ExchangeResponse, RequestFailure> {
         let thread = self.thread.clone();
         let mut head = prepared.head.clone();
-        if let Some(range) = range
-            && let Ok(value) = format!("bytes={}-{}", range.start, range.end - 1).parse()
-        {
+        if let Some(value) = range.and_then(range_value) {
             head.headers_mut().insert(http::header::RANGE, value);
         }
         let body = prepared.target.body.clone();
         for attempt in 1.. {
-            let shared = thread.shared_connection(self.id, prepared.origin).await?;
+            let connection = thread.shared_connection(self.id, prepared.origin);
+            let (shared, freshness) = connection.await?;
             self.shared_in_use = Some(shared.clone());
             let (sent, first) = (&mut done.sent, &mut done.first);
             let (head, body) = (head.clone(), body.clone());
@@ -279,38 +285,48 @@ impl SlotRunner {
                     thread
                         .remove_failed_connection(self.id, prepared.origin, &shared)
                         .await;
-                    // The server is closing the connection and has not processed the request, or
-                    // the connection was closed before the request was sent. The loop sends the
-                    // request again on another connection, and records the times of the new attempt.
-                    let unsent = failure.unanswered && done.sent.is_none();
-                    if !(failure.is_refused_by_goaway() || unsent) || attempt == HTTP2_ATTEMPTS {
+                    let method = &prepared.target.method;
+                    if attempt == ATTEMPTS_MAX
+                        || !failure.can_be_repeated(method, done.sent, freshness)
+                    {
                         return Err(failure);
                     }
+                    // The loop sends the request again on another connection, and records the times
+                    // of the new attempt.
                     (done.sent, done.first) = (None, None);
                 }
             }
         }
         Err(FailureKind::Http2.into())
     }
-}
 
-/// Sends a redirected request with the general HTTP client, because redirects are rare and need not
-/// be fast.
-async fn send_redirected(
-    client: &HttpClient,
-    request: &ClientRequest,
-    done: &mut ExchangeOutcome,
-) -> Result<(), RequestFailure> {
-    let outcome = client.execute_request(request).await;
-    done.status = outcome.status;
-    done.bytes += outcome.body_bytes;
-    done.end = outcome.last_byte;
-    match outcome.fault {
-        Some(fault) => Err(RequestFailure {
-            fault,
-            detail: outcome.detail,
-            unanswered: false,
-        }),
-        None => Ok(()),
+    /// Sends a redirected request with the general HTTP client, because redirects are rare and need
+    /// not be fast. Status and times of `done` are then those of the last request.
+    async fn send_redirected(
+        &self,
+        request: &ClientRequest,
+        done: &mut ExchangeOutcome,
+    ) -> Result<(), RequestFailure> {
+        (done.status, done.sent, done.first) = (0, None, None);
+        let now = Instant::now();
+        let deadline = self.slot.deadline.get().unwrap_or(now);
+        // The client enforces the time limit itself. Only the client can then remove a dead HTTP/2
+        // connection from its pool, and knows the received part of the response.
+        self.slot.deadline.set(Some(deadline + REDIRECT_GRACE));
+        let limit = deadline.saturating_duration_since(now);
+        let client = self.thread.redirect_client();
+        let outcome = client.execute_request_within(limit, request).await;
+        done.status = outcome.status;
+        done.bytes += outcome.body_bytes;
+        (done.sent, done.first) = (outcome.sent, outcome.first_byte);
+        done.end = outcome.last_byte;
+        match outcome.fault {
+            Some(fault) => Err(RequestFailure {
+                fault,
+                detail: outcome.detail,
+                unanswered: false,
+            }),
+            None => Ok(()),
+        }
     }
 }

@@ -79,7 +79,11 @@ impl RateThreadStats {
 
     /// Returns the final report, with the statistics since the previous report. The final report
     /// also contains the statistics of the whole run by URL group.
-    pub(super) fn take_last_report(&mut self, thread: usize, second: u64) -> Box<RateIntervalReport> {
+    pub(super) fn take_last_report(
+        &mut self,
+        thread: usize,
+        second: u64,
+    ) -> Box<RateIntervalReport> {
         let mut report = self.take_report(thread, second);
         report.url_groups = std::mem::take(&mut self.url_groups);
         report.last = true;

@@ -3,7 +3,7 @@
 //! `weight`, `sha256` and `length`.
 
 use super::request_target::RequestTarget;
-use crate::client::BodyCheck;
+use crate::client::ExpectedBody;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -146,7 +146,7 @@ fn target_from_vegeta(line: VegetaRequest) -> Result<RequestTarget, RequestLineE
     }
     let sha256 = line.sha256.as_deref().map(parse_sha256).transpose()?;
     if sha256.is_some() || line.length.is_some() {
-        target.check = Some(BodyCheck {
+        target.check = Some(ExpectedBody {
             length: line.length,
             sha256,
         });

@@ -33,11 +33,14 @@ enum MeasuredQuantity {
     ErrorShare,
     Errors,
     Unsent,
+    /// Requests that were still in flight when the run ended, or that players cancelled. No other
+    /// quantity includes them.
+    Abandoned,
     Late,
     Requests,
-    /// Requests per second.
+    /// Requests per second, averaged over the duration of the run, which includes the drain.
     Rate,
-    /// Bits per second.
+    /// Bits per second, averaged like the rate.
     Throughput,
     /// The 99th percentile of the generator's lateness, in milliseconds.
     Lag,
@@ -101,8 +104,8 @@ pub enum ExpectationError {
 
 const GRAMMAR: &str = "use a quantity, <, <=, >, >= or =, and a bound: 'p99 < 50ms', \
      'sent.p50 < 5ms', 'first.p90 < 20ms', 'segment.p99.9 < 1s', 'max < 2s', 'errors = 0', \
-     'errors < 1%', 'unsent = 0', 'late = 0', 'requests >= 1000', 'rate >= 95/s', \
-     'throughput > 100Mbps', 'lag < 2ms'";
+     'errors < 1%', 'unsent = 0', 'abandoned = 0', 'late = 0', 'requests >= 1000', \
+     'rate >= 95/s', 'throughput > 100Mbps', 'lag < 2ms'";
 
 impl Expectation {
     /// Parses an expectation.
@@ -203,6 +206,7 @@ impl Expectation {
             MeasuredQuantity::ErrorShare => cell.error_count() as f64 / cell.requests as f64,
             MeasuredQuantity::Errors => cell.error_count() as f64,
             MeasuredQuantity::Unsent => run.unsent as f64,
+            MeasuredQuantity::Abandoned => run.abandoned as f64,
             MeasuredQuantity::Late => cell.late as f64,
             MeasuredQuantity::Requests => cell.requests as f64,
             MeasuredQuantity::Rate => cell.requests as f64 / wall,
@@ -241,6 +245,7 @@ fn parse_quantity(text: &str, bound: &str) -> Result<MeasuredQuantity, Expectati
         "errors" if bound.ends_with('%') => MeasuredQuantity::ErrorShare,
         "errors" => MeasuredQuantity::Errors,
         "unsent" => MeasuredQuantity::Unsent,
+        "abandoned" => MeasuredQuantity::Abandoned,
         "late" => MeasuredQuantity::Late,
         "requests" => MeasuredQuantity::Requests,
         "rate" => MeasuredQuantity::Rate,
@@ -310,6 +315,7 @@ mod tests {
         let kinds = [(RequestKind::Segment, cell)].into();
         RunResult {
             wall_s: 10.0,
+            abandoned: 2,
             steps: vec![StepResult {
                 kinds,
                 ..StepResult::default()
@@ -334,6 +340,8 @@ mod tests {
             ("errors < 5%", true),
             ("errors < 1%", false),
             ("unsent = 0", true),
+            ("abandoned = 0", false),
+            ("abandoned < 3", true),
             ("late=0", true),
             ("requests >= 100", true),
             ("rate >= 10/s", true),

@@ -7,7 +7,7 @@ use super::run_description::{describe_result, list_run_facts};
 use super::text_summary;
 use super::throughput_knee::{self, LoadPoint};
 use super::url_group_table::{UrlGroupRow, url_group_rows};
-use crate::players::drive::{PlaybackTrace, PopulationSample};
+use crate::players::drive::{PopulationSample, ViewerTrace};
 use crate::result::{LatencyHistogram, RunResult, SecondStats};
 use serde::Serialize;
 
@@ -46,7 +46,7 @@ struct RunPlots<'a> {
     steps: Vec<StepRow>,
     url_groups: Vec<UrlGroupRow<'a>>,
     samples: &'a [PopulationSample],
-    traces: &'a [PlaybackTrace],
+    traces: &'a [ViewerTrace],
 }
 
 #[derive(Serialize)]

@@ -13,7 +13,8 @@ pub(crate) use finished_request::FinishedRequest;
 pub use hdr_log::{HdrLogContent, HdrLogError, HdrLogWriter, RunFacts, read_hdr_log};
 pub use latency_histogram::{HistogramError, LatencyHistogram};
 pub use request_records::{
-    RecordError, RecordWriter, RequestRecord, create_file_or_stdout, read_records, read_records_from,
+    RecordError, RecordWriter, RequestRecord, create_file_or_stdout, read_records,
+    read_records_from,
 };
 pub use request_stats::RequestStats;
 pub use run_outputs::{OutputError, RunOutputs};

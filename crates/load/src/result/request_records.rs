@@ -117,7 +117,9 @@ impl RecordWriter {
         let file = BufWriter::new(create_file_or_stdout(path)?);
         let extension = path.extension().and_then(|name| name.to_str());
         Ok(RecordWriter(match extension {
-            Some("zst") => RecordFileEncoder::Zstd(Box::new(zstd::stream::write::Encoder::new(file, 3)?)),
+            Some("zst") => {
+                RecordFileEncoder::Zstd(Box::new(zstd::stream::write::Encoder::new(file, 3)?))
+            }
             Some("gz") => {
                 let level = flate2::Compression::fast();
                 RecordFileEncoder::Gzip(Box::new(flate2::write::GzEncoder::new(file, level)))

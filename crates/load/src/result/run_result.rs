@@ -104,8 +104,9 @@ pub struct RunResult {
     pub program_version: String,
     /// Start of the run, as Unix time in milliseconds.
     pub started_unix_ms: u64,
-    /// Duration of the run until the last response, in seconds. In a merged result, this is the time
-    /// in which at least one of the runs was in progress.
+    /// Duration of the run until the last request ended or was abandoned, in seconds. This includes
+    /// the drain. In a merged result, this is the time in which at least one of the runs was in
+    /// progress.
     pub wall_s: f64,
     /// CPU time of the generator, in seconds.
     pub cpu_s: f64,

@@ -2,12 +2,11 @@
 
 use super::support::{plan, run_to_end};
 use load::client::{
-    ClientRequest, ClientSettings, Dialer, FailureKind, HttpClient, HttpVersion, Url,
+    ClientRequest, ClientSettings, Dialer, FailureKind, HttpClient, HttpVersion, RequestOutcome,
+    Url,
 };
 use load::rate::RequestTarget;
-use std::future::poll_fn;
 use std::net::TcpListener;
-use std::task::Poll;
 use std::time::Duration;
 use tokio::net::TcpStream;
 
@@ -18,6 +17,10 @@ enum Script {
     Silent,
     /// Responds to one request, and then closes the connection without GOAWAY.
     OneResponse,
+    /// Responds to one request, and closes the connection when the second request arrives.
+    CloseOnSecond,
+    /// Redirects all requests to `/next`.
+    Redirect,
     /// Responds to all requests.
     Respond,
 }
@@ -47,17 +50,32 @@ fn start_http2_server(scripts: &'static [Script]) -> Url {
 async fn serve_connection(socket: TcpStream, script: Script) {
     let mut connection = h2::server::handshake(socket).await.unwrap();
     let mut unanswered = Vec::new();
+    let mut count = 0;
     while let Some(Ok((_, mut respond))) = connection.accept().await {
-        if script == Script::Silent {
-            unanswered.push(respond);
-            continue;
+        count += 1;
+        let mut response = http::Response::new(());
+        match script {
+            Script::Silent => {
+                unanswered.push(respond);
+                continue;
+            }
+            Script::CloseOnSecond if count == 2 => return,
+            Script::Redirect => {
+                *response.status_mut() = http::StatusCode::FOUND;
+                let fields = response.headers_mut();
+                fields.insert("location", http::HeaderValue::from_static("/next"));
+            }
+            _ => {}
         }
-        respond
-            .send_response(http::Response::new(()), true)
-            .unwrap();
+        respond.send_response(response, true).unwrap();
         if script == Script::OneResponse {
-            // Polling the connection once sends the response.
-            let _ = poll_fn(|cx| Poll::Ready(connection.poll_accept(cx))).await;
+            // The client acknowledges PING after it has received the response. Without this wait,
+            // frames that arrive after the end of the connection could discard the response.
+            let mut ping = connection.ping_pong().unwrap();
+            tokio::select! {
+                _ = ping.ping(h2::Ping::opaque()) => {}
+                _ = connection.accept() => {}
+            }
             return;
         }
     }
@@ -71,18 +89,22 @@ fn http2_settings(timeout_ms: u64) -> ClientSettings {
     }
 }
 
-#[test]
-fn a_client_opens_a_new_connection_after_a_timeout() {
-    let request = ClientRequest::new(start_http2_server(&[Script::Silent]));
+/// Sends a request two times with the same client.
+fn send_twice(request: &ClientRequest, timeout_ms: u64) -> [RequestOutcome; 2] {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    let outcomes = runtime.unwrap().block_on(async {
-        let client = HttpClient::new(&Dialer::new(http2_settings(500)).unwrap());
-        let first = client.execute_request(&request).await;
-        [first, client.execute_request(&request).await]
-    });
-    let faults = outcomes.map(|outcome| outcome.fault);
+    runtime.unwrap().block_on(async {
+        let client = HttpClient::new(&Dialer::new(http2_settings(timeout_ms)).unwrap());
+        let first = client.execute_request(request).await;
+        [first, client.execute_request(request).await]
+    })
+}
+
+#[test]
+fn a_client_opens_a_new_connection_after_a_timeout() {
+    let request = ClientRequest::new(start_http2_server(&[Script::Silent]));
+    let faults = send_twice(&request, 500).map(|outcome| outcome.fault);
     assert_eq!(faults, [Some(FailureKind::Timeout), None]);
 }
 
@@ -106,4 +128,39 @@ fn a_connection_that_closed_between_requests_is_replaced() {
     let run = run_to_end(plan);
     let total = run.merged_stats();
     assert_eq!(total.statuses, [(200, 5)].into(), "{:?}", run.examples);
+}
+
+/// Regression: the client that follows redirects kept a dead connection, so that all later requests
+/// timed out.
+#[test]
+fn a_redirected_request_opens_a_new_connection_after_a_timeout() {
+    let url = start_http2_server(&[Script::Redirect, Script::Silent]);
+    let targets = vec![RequestTarget::from_url(url)];
+    let mut plan = plan("5", 1.0, targets, http2_settings(500));
+    (plan.connections, plan.connections_max) = (1, 1);
+    let total = run_to_end(plan).merged_stats();
+    assert_eq!(total.faults, [(FailureKind::Timeout, 1)].into());
+    assert_eq!(total.statuses, [(200, 4)].into());
+}
+
+/// After a request that the server did not answer, the client cannot know whether the server has
+/// processed it.
+#[test]
+fn only_idempotent_requests_are_sent_again() {
+    for (method, is_repeated) in [(http::Method::GET, true), (http::Method::POST, false)] {
+        let request = ClientRequest {
+            method: method.clone(),
+            ..ClientRequest::new(start_http2_server(&[Script::CloseOnSecond]))
+        };
+        let outcomes = send_twice(&request, 5000);
+        let succeeded = outcomes.map(|outcome| outcome.fault.is_none());
+        assert_eq!(succeeded, [true, is_repeated], "client: {method}");
+        let mut target = RequestTarget::from_url(start_http2_server(&[Script::CloseOnSecond]));
+        target.method = method.clone();
+        let mut plan = plan("10", 0.5, vec![target], http2_settings(5000));
+        (plan.connections, plan.connections_max) = (1, 1);
+        let statuses = run_to_end(plan).merged_stats().statuses;
+        let expected = [(200, if is_repeated { 5 } else { 4 })];
+        assert_eq!(statuses, expected.into(), "generator: {method}");
+    }
 }

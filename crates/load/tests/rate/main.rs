@@ -15,10 +15,11 @@ use load::client::{ClientSettings, FailureKind, Url};
 use load::rate::{ArrivalSpacing, RateProfile, RequestTarget, arrival_times::ArrivalTimes};
 use load::result::{LatencyHistogram, RequestRecord};
 use std::io::Write;
-use std::net::TcpListener;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
-use support::{plan, respond_to_all, run_recorded, run_to_end, start_scripted_server};
+use support::{
+    plan, reserve_closed_port, respond_to_all, run_recorded, run_to_end, start_scripted_server,
+};
 
 /// Returns the quantile `q` (0 to 1) of the values.
 fn quantile(values: &mut [f64], q: f64) -> f64 {
@@ -167,11 +168,7 @@ fn all_requests_due_during_a_freeze_are_delayed() {
 
 #[test]
 fn failures_are_counted_by_kind_and_the_run_ends() {
-    let refused = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
-    let refused = Url::parse(&format!("http://{refused}/")).unwrap();
+    let (_reserved, refused) = reserve_closed_port();
     let say = |text: &'static str| {
         start_scripted_server(move |mut socket| {
             while head(&mut socket).is_some() {
@@ -205,7 +202,7 @@ fn failures_are_counted_by_kind_and_the_run_ends() {
     .map(RequestTarget::from_url)
     .into();
     let mut wrong = RequestTarget::from_url(say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"));
-    wrong.check = Some(load::client::BodyCheck {
+    wrong.check = Some(load::client::ExpectedBody {
         length: Some(3),
         sha256: None,
     });

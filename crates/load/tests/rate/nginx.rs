@@ -3,7 +3,9 @@
 
 use super::server::Nginx;
 use super::support::{plan, run_recorded, run_to_end};
-use load::client::{BodyCheck, BodyDigest, ClientSettings, Dialer, FailureKind, HttpVersion, Url};
+use load::client::{
+    BodyDigest, ClientSettings, Dialer, ExpectedBody, FailureKind, HttpVersion, Url,
+};
 use load::rate::manifest_targets::{self, SegmentWeighting};
 use load::rate::{RandomRanges, RequestKind, RequestTarget};
 use std::path::Path;
@@ -79,7 +81,7 @@ fn all_parts_of_a_manifest_are_requested_and_counted_by_kind() {
         let bytes = std::fs::read(folder.path().join(name)).unwrap();
         let mut digest = BodyDigest::default();
         digest.hash_bytes(&bytes);
-        target.check = Some(BodyCheck {
+        target.check = Some(ExpectedBody {
             length: Some(bytes.len() as u64),
             sha256: Some(digest.into_sha256()),
         });

@@ -1,11 +1,12 @@
 //! Tests of redirected requests, and of responses that are cut.
 
 use super::head::head;
-use super::support::{plan, run_recorded, run_to_end, start_scripted_server};
+use super::support::{plan, reserve_closed_port, run_recorded, run_to_end, start_scripted_server};
 use load::client::{ClientSettings, FailureKind, Url};
 use load::rate::{RandomRanges, RequestTarget};
 use std::io::Write;
 use std::sync::Barrier;
+use std::time::Duration;
 
 /// Starts a server that redirects each path in `from` to the path after it, and passes all other
 /// requests to `respond`. `respond` receives the request's head, and returns the status and the
@@ -86,6 +87,54 @@ fn all_connections_follow_redirects_at_the_same_time() {
         (total.statuses, total.faults),
         ([(200, 10)].into(), [].into())
     );
+}
+
+/// Starts a server that redirects all requests to `target`.
+fn redirect_all_to(target: &Url) -> Url {
+    let response = format!("HTTP/1.1 302 Found\r\nLocation: {target}\r\nContent-Length: 0\r\n\r\n");
+    start_scripted_server(move |mut socket| {
+        while head(&mut socket).is_some() {
+            if socket.write_all(response.as_bytes()).is_err() {
+                return;
+            }
+        }
+    })
+}
+
+/// Regression: records contained the times of the redirect, and its status if the redirected
+/// request got no response.
+#[test]
+fn records_of_redirected_requests_describe_the_last_request() {
+    let (_reserved, closed) = reserve_closed_port();
+    let silent = start_scripted_server(|mut socket| while head(&mut socket).is_some() {});
+    let stuck = start_scripted_server(|mut socket| {
+        head(&mut socket);
+        let _ = socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n12345");
+        head(&mut socket);
+    });
+    for (target, fault, expected) in [
+        (closed, FailureKind::Refused, (0, 0, false, false)),
+        (silent, FailureKind::Timeout, (0, 0, true, false)),
+        (stuck, FailureKind::BodyTimeout, (200, 5, true, true)),
+    ] {
+        let settings = ClientSettings {
+            timeout: Duration::from_secs(1),
+            ..ClientSettings::default()
+        };
+        let targets = vec![RequestTarget::from_url(redirect_all_to(&target))];
+        let (run, records) = run_recorded(plan("50", 0.1, targets, settings));
+        let counts = (run.due_count(), run.unsent, run.abandoned);
+        assert_eq!((records.len(), counts), (5, (5, 0, 0)), "{fault}");
+        for record in records {
+            let (is_sent, has_first) = (record.sent_ms.is_some(), record.first_ms.is_some());
+            let found = (record.status, record.bytes, is_sent, has_first);
+            assert_eq!((record.fault, found), (Some(fault), expected), "{record:?}");
+            assert!(
+                !has_first || record.sent_ms <= record.first_ms,
+                "{record:?}"
+            );
+        }
+    }
 }
 
 #[test]

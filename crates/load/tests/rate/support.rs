@@ -5,7 +5,7 @@ use load::client::{ClientSettings, Dialer, Url};
 use load::rate::{ArrivalSpacing, RateProfile, RateRunPlan, RequestTarget, run_rate_plan};
 use load::result::{RecordWriter, RequestRecord, RunOutputs, RunResult, read_records};
 use std::io::Write;
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -22,6 +22,16 @@ pub fn start_scripted_server(script: impl Fn(TcpStream) + Send + Sync + 'static)
         }
     });
     url
+}
+
+/// Returns a URL whose port refuses connections. The socket reserves the port, so that no server of
+/// another test can use it.
+pub fn reserve_closed_port() -> (socket2::Socket, Url) {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    socket.bind(&any.into()).unwrap();
+    let address = socket.local_addr().unwrap().as_socket().unwrap();
+    (socket, Url::parse(&format!("http://{address}/")).unwrap())
 }
 
 /// Responds to every request with `body`. Before each response, calls `before` with the path of the

@@ -1,13 +1,15 @@
 //! Tests of redirects and of credentials.
 
 use super::*;
+use std::io::Read;
 
-/// Starts a server that redirects `/` to `target` with this status, and returns the received head
+/// Starts a server that redirects `/` to `target` with this status, and returns the received request
 /// for all other paths.
 fn redirect_and_echo(status: &'static str, target: impl Into<String>) -> Url {
     let target = target.into();
     let (url, _) = start_server(move |mut socket| {
-        while let Some(text) = head(&mut socket) {
+        while let Some(mut text) = head(&mut socket) {
+            text.push_str(&read_body(&mut socket, &text));
             let is_root = text.split(' ').nth(1) == Some("/");
             let (status, body) = match is_root {
                 true => (status, ""),
@@ -21,6 +23,15 @@ fn redirect_and_echo(status: &'static str, target: impl Into<String>) -> Url {
         }
     });
     url
+}
+
+/// Reads the request body that follows this head.
+fn read_body(socket: &mut TcpStream, head: &str) -> String {
+    let length = head.split("Content-Length: ").nth(1);
+    let length = length.and_then(|rest| rest.lines().next()?.parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
+    socket.read_exact(&mut body).unwrap();
+    String::from_utf8(body).unwrap()
 }
 
 fn request_with_credentials(url: Url, method: http::Method) -> ClientRequest {
@@ -78,12 +89,41 @@ fn credentials_are_sent_again_to_the_same_origin() {
 }
 
 #[test]
-fn a_post_that_becomes_a_get_has_no_content_fields() {
-    for (status, has_content) in [("303 See Other", false), ("307 Temporary", true)] {
+fn a_post_that_becomes_a_get_has_no_body_and_no_content_fields() {
+    for (status, is_post) in [
+        ("301 Moved", false),
+        ("302 Found", false),
+        ("303 See Other", false),
+        ("307 Temporary", true),
+        ("308 Permanent", true),
+    ] {
         let url = redirect_and_echo(status, "/next");
-        let text = echoed(request_with_credentials(url, http::Method::POST));
-        assert_eq!(text.contains("content-type"), has_content, "{text}");
-        assert_eq!(text.starts_with("POST"), has_content, "{text}");
+        let mut request = request_with_credentials(url, http::Method::POST);
+        request.body = "film".into();
+        let text = echoed(request);
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert_eq!(head.starts_with("POST"), is_post, "{text}");
+        assert_eq!(body, if is_post { "film" } else { "" }, "{text}");
+        let has_content_field = head.to_lowercase().contains("\r\ncontent-");
+        assert_eq!(has_content_field, is_post, "{text}");
+    }
+}
+
+/// Regression: 301 and 302 changed all methods except HEAD to GET.
+#[test]
+fn only_303_changes_a_put_to_a_get() {
+    for (status, start, end) in [
+        ("301 Moved", "PUT", "\r\n\r\nfilm"),
+        ("302 Found", "PUT", "\r\n\r\nfilm"),
+        ("303 See Other", "GET", "\r\n\r\n"),
+    ] {
+        let url = redirect_and_echo(status, "/next");
+        let text = echoed(ClientRequest {
+            method: http::Method::PUT,
+            body: "film".into(),
+            ..ClientRequest::new(url).keep_body(1 << 12)
+        });
+        assert!(text.starts_with(start) && text.ends_with(end), "{text}");
     }
 }
 

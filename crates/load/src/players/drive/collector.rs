@@ -1,7 +1,7 @@
 //! Merges the reports of all threads second by second, and writes the results to the output files.
 
 use super::player_thread::{SharedViewerRun, run_thread};
-use super::population_stats::{PlaybackTrace, PopulationSample, PopulationStats};
+use super::population_stats::{PopulationSample, PopulationStats, ViewerTrace};
 use super::thread_stats::ViewerThreadReport;
 use super::{DocumentCache, ViewerRunPlan};
 use crate::generator_threads::{self, GeneratorError, GeneratorEvent, cpu_s};
@@ -179,7 +179,7 @@ impl ViewerCollector {
             }
             let (number, mut open) = entry.remove_entry();
             outputs.log_second(number, &open.cells)?;
-            let second = self.second_stats(number, &open);
+            let second = self.summarize_second(number, &open);
             let sample = open.population_sample(number);
             if sample.viewers > 0 {
                 see(&PopulationProgress {
@@ -193,7 +193,7 @@ impl ViewerCollector {
         Ok(())
     }
 
-    fn second_stats(&self, number: u64, open: &PendingViewerSecond) -> SecondStats {
+    fn summarize_second(&self, number: u64, open: &PendingViewerSecond) -> SecondStats {
         let second = SecondStats::from_stats(number, open.cells.values());
         SecondStats {
             // Players have no schedule of requests, so `due` equals the number of ended requests.
@@ -228,10 +228,10 @@ impl PendingViewerSecond {
     }
 }
 
-fn add_playback_trace_point(traces: &mut Vec<PlaybackTrace>, place: u64, point: (u64, f32, f32)) {
+fn add_playback_trace_point(traces: &mut Vec<ViewerTrace>, place: u64, point: (u64, f32, f32)) {
     match traces.iter_mut().find(|trace| trace.place == place) {
         Some(trace) => trace.points.push(point),
-        None => traces.push(PlaybackTrace {
+        None => traces.push(ViewerTrace {
             place,
             points: vec![point],
         }),

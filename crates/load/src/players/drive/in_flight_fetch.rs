@@ -2,7 +2,9 @@
 
 use super::super::cmcd::attach_cmcd_report;
 use super::super::player_interface::{DocumentFormat, FetchPurpose, MediaFetch};
-use crate::client::{BodyCheck, ClientRequest, HttpClient, RequestOutcome, TransferProgress, Url};
+use crate::client::{
+    ClientRequest, ExpectedBody, HttpClient, RequestOutcome, TransferProgress, Url,
+};
 use media::manifest::read::MANIFEST_BYTES_MAX;
 use std::future::Future;
 use std::pin::Pin;
@@ -36,7 +38,7 @@ pub(super) fn start_fetch(client: &Rc<HttpClient>, fetch: MediaFetch) -> InFligh
     if let Some(range) = fetch.resource.range {
         // The range of a document can end after the end of the file. Then the response is shorter.
         let is_checked = !fetch.purpose.is_document() && !range.is_empty();
-        request.check = is_checked.then(|| BodyCheck::check_length(&range));
+        request.check = is_checked.then(|| ExpectedBody::check_length(&range));
         request = request.with_range(range);
     }
     if fetch.purpose.is_document() {

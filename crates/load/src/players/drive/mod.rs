@@ -18,7 +18,7 @@ mod viewer_session;
 pub use collector::{PopulationProgress, run_viewer_plan};
 pub use document_cache::DocumentCache;
 pub use population_stats::{
-    LATE_P99_MAX_MS, PlaybackTrace, PlayerRecord, PopulationSample, PopulationStats,
+    LATE_P99_MAX_MS, PlayerRecord, PopulationSample, PopulationStats, ViewerTrace,
 };
 
 use super::population::{Population, ViewerArrivals};

@@ -199,7 +199,10 @@ async fn report_seconds(
             for (place, snapshot) in &snapshots {
                 if let Some(snapshot) = snapshot.get() {
                     thread.with_stats(|stats| {
-                        stats.add_player_snapshot(*place, advance_snapshot(snapshot, thread.now()))
+                        stats.add_player_snapshot(
+                            *place,
+                            advance_player_snapshot(snapshot, thread.now()),
+                        )
                     });
                 }
             }
@@ -213,7 +216,7 @@ async fn report_seconds(
 }
 
 /// Returns a snapshot that is updated to the current time.
-fn advance_snapshot(snapshot: PlayerSnapshot, now: Micros) -> PlayerSnapshot {
+fn advance_player_snapshot(snapshot: PlayerSnapshot, now: Micros) -> PlayerSnapshot {
     let passed = if snapshot.playing {
         now.saturating_sub(snapshot.at)
     } else {

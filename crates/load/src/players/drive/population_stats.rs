@@ -44,7 +44,7 @@ pub struct PopulationSample {
 
 /// The buffer and the bitrate of one place over time, for plots.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct PlaybackTrace {
+pub struct ViewerTrace {
     /// Index of the place.
     pub place: u64,
     /// Each point contains the second of the run, the buffered seconds, and the bitrate in kilobits
@@ -97,7 +97,7 @@ pub struct PopulationStats {
     /// Samples, one per second.
     pub samples: Vec<PopulationSample>,
     /// Traces of the first places.
-    pub traces: Vec<PlaybackTrace>,
+    pub traces: Vec<ViewerTrace>,
 }
 
 impl PopulationStats {

@@ -286,7 +286,8 @@ impl Viewer {
     /// cancels all fetches and empties all buffers.
     fn seek_to(&mut self, share: f64) {
         let main = self.tracks.first().and_then(|track| track.known_segments());
-        let Some(length) = main.map(|segments| track_buffer::micros(segments.last_segment_end())) else {
+        let Some(length) = main.map(|segments| track_buffer::micros(segments.last_segment_end()))
+        else {
             return;
         };
         let target = (length as f64 * share.clamp(0.0, 1.0)) as i64;
