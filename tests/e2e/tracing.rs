@@ -244,6 +244,28 @@ fn only_requests_of_sampled_callers_have_spans() {
 }
 
 #[test]
+fn the_origin_follows_the_decision_of_a_caller_of_the_edge_against_a_trace() {
+    let Some(collector) = SpanCollector::start() else {
+        return;
+    };
+    let otlp = ["--otlp-endpoint", &collector.url()];
+    let all = ["--otlp-sample-percent", "100"];
+    let origin = HeadwaterServer::serve(&[otlp, all].concat());
+    let edge = start_edge(&origin, &otlp);
+    let manifest = "/Headwater/.m3u8";
+    let unsampled = sampled(1).replace("-01", "-00");
+    let response = edge.request("GET", manifest, &[("traceparent", &unsampled)]);
+    assert_eq!(response.status, 200, "{}", response.error_reason());
+    origin.request("GET", "/healthz", &[("traceparent", &sampled(2))]);
+    // Spans are exported in order. A span of the manifest would have arrived before this span.
+    let spans = collector.wait_for("", |spans| {
+        spans.iter().any(|span| span.trace_id == trace_id(2))
+    });
+    let is_of_manifest = |span: &DecodedSpan| span.attributes["url.path"] == manifest;
+    assert!(!spans.iter().any(is_of_manifest), "{spans:#?}");
+}
+
+#[test]
 fn all_requests_of_a_full_sample_have_traces_of_their_own() {
     let Some(collector) = SpanCollector::start() else {
         return;
