@@ -25,11 +25,13 @@ function parseHash(hash) {
 
 async function showRoute() {
   const thisRoute = ++routeNumber;
+  // The link that led here, which has the focus, will be removed.
+  if (thisRoute > 1) main.focus({ preventScroll: true });
   view?.close();
   view = null;
   try {
     const { title, options } = parseHash(location.hash);
-    if (title === null) await showLibrary(main);
+    if (title === null) await showLibrary(main, () => thisRoute === routeNumber);
     else {
       view = new PlayView(main, title, options);
       await view.open();
@@ -41,11 +43,17 @@ async function showRoute() {
 }
 
 function showError(error) {
+  if (view) view.openError = error.message;
   main.replaceChildren(el('h1', {}, 'Something went wrong'), el('p', { class: 'bad', role: 'alert' }, error.message, error.advice && ` ${error.advice}`),
     el('p', {}, el('a', { class: 'button', href: '#/' }, 'Back to the library')));
 }
 
 window.addEventListener('hashchange', showRoute);
+// Following the link would replace the route in the address.
+document.querySelector('.skip').addEventListener('click', (event) => {
+  event.preventDefault();
+  main.focus();
+});
 
 const idleState = {
   title: null, engine: null, playing: false, ended: false, currentTime: 0, duration: 0, buffered: 0, stalls: 0,

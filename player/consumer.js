@@ -25,11 +25,12 @@ export class Consumer {
     if (append) this.source.duration = this.duration;
     this.lanes = (await this.fileLanes()) ?? this.segmentLanes();
     this.report.step('open', append ? 'fetching and appending' : 'fetching only: no video is shown');
-    for (const lane of this.lanes) {
-      if (append) lane.buffer = this.source.addSourceBuffer(lane.mime);
-      if (append) lane.buffer.timestampOffset = -lane.offset;
-      this.run(lane);
+    for (const lane of append ? this.lanes : []) {
+      lane.buffer = this.source.addSourceBuffer(lane.mime);
+      lane.buffer.timestampOffset = -lane.offset;
     }
+    // Nothing may fail from here on: nobody would end the loops.
+    this.lanes.forEach((lane) => this.run(lane));
   }
 
   /** Returns a lane per file of the title in range mode, or null if the files cannot be used. */

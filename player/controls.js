@@ -2,6 +2,8 @@
 
 import { bitrate, el, size } from './format.js';
 
+/** An open menu is not filled. Browsers without `:open` treat each focused menu as open. */
+const OPEN = CSS.supports('selector(:open)') ? ':open' : ':focus';
 const RANGES = [[65536, '64 KiB'], [262144, '256 KiB'], [1048576, '1 MiB']];
 
 export class Controls {
@@ -64,7 +66,7 @@ export class Controls {
   fill(name, choices, chosen) {
     const menu = this.menus[name];
     const shown = JSON.stringify([choices, chosen]);
-    if (menu.shown === shown || menu.select === document.activeElement && menu.select.matches(':open')) return;
+    if (menu.shown === shown || menu.select === document.activeElement && menu.select.matches(OPEN)) return;
     menu.shown = shown;
     menu.select.replaceChildren(...choices.map(([value, label]) => el('option', { value: String(value) }, label)));
     menu.select.value = String(chosen);

@@ -65,7 +65,8 @@ export class Details {
   follow(report) {
     this.lines.replaceChildren();
     this.plot.samples = [];
-    report.addEventListener('step', ({ detail }) => this.line(detail));
+    // An engine that was replaced while it started may still report steps.
+    report.addEventListener('step', ({ detail }) => this.line(detail), { signal: report.listeners.signal });
   }
 
   line({ ms, kind, text }) {
@@ -91,8 +92,10 @@ export class Details {
   }
 }
 
+/** Without TLS, browsers offer no clipboard. */
 async function copyUrl(button, url) {
-  await navigator.clipboard?.writeText(url).then(() => { button.textContent = 'Copied'; }, () => { button.textContent = 'Copying is blocked'; });
+  const copied = navigator.clipboard?.writeText(url) ?? Promise.reject(new Error('no clipboard'));
+  await copied.then(() => { button.textContent = 'Copied'; }, () => { button.textContent = 'Copying is blocked'; });
   setTimeout(() => { button.textContent = 'Copy'; }, 1500);
 }
 

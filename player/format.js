@@ -10,7 +10,8 @@ export function encodePath(path) {
 /** Returns the URL of a resource of a title (`.json`, `.m3u8`, `<set>/…`). The root folder's path is ''. */
 export function titleUrl(path, under = '') {
   const prefix = path === '' ? '' : encodePath(path) + (under === '' ? '' : '/');
-  return new URL(prefix + under, new URL('.', location.href)).href;
+  // Without the dot, a path that starts with two slashes would name another server.
+  return new URL(`./${prefix}${under}`, new URL('.', location.href)).href;
 }
 
 /** Returns the hash that shows a title in the player. */
@@ -88,8 +89,8 @@ export function el(tag, attributes = {}, ...children) {
 }
 
 /** Fetches a URL. A failed request throws a `RequestError`. */
-export async function get(url, { signal, headers } = {}) {
-  const response = await fetch(url, { signal, headers }).catch((error) => {
+export async function get(url, { signal, headers, method } = {}) {
+  const response = await fetch(url, { signal, headers, method }).catch((error) => {
     if (error.name === 'AbortError') throw error;
     throw new RequestError(0, { path: pathOf(url) });
   });

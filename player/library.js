@@ -7,14 +7,15 @@ import { queuePoster } from './poster.js';
 /** Cards that are added at a time. */
 const CARDS_PER_PAGE = 120;
 
-/** Shows the library in the element `main`. */
-export async function showLibrary(main) {
+/** Shows the library in the element `main`, unless the viewer has left it (`isShown`) when the list arrives. */
+export async function showLibrary(main, isShown) {
   document.title = 'Headwater';
   const url = new URL('-/library.json', new URL('.', location.href)).href;
   const library = await getJson(url).catch((error) => {
     if (!error.reason) throw error;
     return { titles: [], error: error.reason };
   });
+  if (!isShown()) return;
   const { titles, truncated } = library;
   if (titles.length === 0) {
     main.replaceChildren(el('h1', {}, 'Library'), ...describeEmptyLibrary(library), ...listIgnoredFiles(library));
@@ -34,7 +35,13 @@ export async function showLibrary(main) {
       const from = cards.childElementCount;
       cards.append(...matches.slice(from, from + CARDS_PER_PAGE).map((title) => createCard(title, visibility)));
       if (from + CARDS_PER_PAGE >= matches.length) return;
-      button = el('li', {}, el('button', { type: 'button', onclick: more }, `Show more of ${matches.length}`));
+      // The button, which has the focus, is removed.
+      const moreAndFocus = () => {
+        const links = cards.querySelectorAll('a').length;
+        more();
+        cards.querySelectorAll('a')[links]?.focus();
+      };
+      button = el('li', {}, el('button', { type: 'button', onclick: moreAndFocus }, `Show more of ${matches.length}`));
       cards.append(button);
     };
     let button = null;

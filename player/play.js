@@ -30,7 +30,7 @@ const SAMPLE_MS = 250;
 
 export class PlayView {
   constructor(main, path, options) {
-    Object.assign(this, { main, path, options, engine: null, startNumber: 0 });
+    Object.assign(this, { main, path, options, engine: null, startNumber: 0, openError: null });
     this.video = document.createElement('video');
     this.waiting = el('p', { class: 'waiting', role: 'status' });
     this.stage = el('div', { class: 'stage' }, this.video, this.waiting);
@@ -55,11 +55,11 @@ export class PlayView {
         this.details.element),
     );
     this.details.describe(this.path, this.title);
-    listenForShortcuts(this, this.listeners.signal);
     const { player } = this.options;
     const first = MediaSourceClass ? ['mse', 'hls'] : ['native'];
     const engine = [player, ...first, 'native'].find((name) => this.variants(name));
     if (!engine) throw Object.assign(new Error('This browser cannot play this film, because it is encrypted.'), { advice: 'Use a browser that supports Media Source Extensions.' });
+    listenForShortcuts(this, this.listeners.signal);
     await this.start(engine, this.options.variant);
   }
 
@@ -84,6 +84,7 @@ export class PlayView {
     this.stop();
     const thisStart = ++this.startNumber;
     const variants = this.variants(name);
+    this.startAt = at;
     this.name = name;
     this.variant = variants.find((v) => v.id === variant)?.id ?? variants[0]?.id;
     this.replaceVideo();
@@ -104,7 +105,7 @@ export class PlayView {
       if (thisStart !== this.startNumber) { engine.close(); return; }
       this.engine = engine;
       if (this.options.quality !== undefined) this.choose('quality', this.options.quality);
-      if (at > 0) this.video.currentTime = at;
+      if (at > 0 && Number.isFinite(at)) this.video.currentTime = at;
       if (this.options.autoplay === '0') report.idle = true;
       else if (!engine.silent) this.play();
     } catch (error) {
@@ -135,7 +136,7 @@ export class PlayView {
 
   /** Applies a choice of the viewer or of a script. */
   choose(name, value) {
-    const at = this.video.ended ? 0 : this.video.currentTime;
+    const at = this.position();
     const number = value === 'auto' ? value : Number(value);
     if (name === 'player') return this.restart(value, undefined, at);
     if (name === 'variant') return this.restart(this.name, value, at);
@@ -144,6 +145,10 @@ export class PlayView {
       return this.restart(this.name, this.variant, 0);
     }
     if (!this.engine) return undefined;
+    if (!this.hasOption(name, number)) {
+      this.report.step(name, `there is no option ${value}`);
+      return undefined;
+    }
     this.report.step(name, value === 'auto' ? 'automatic' : `option ${value}`);
     if (name === 'quality') { this.quality = number; this.engine.quality(number); }
     if (name === 'audio') this.engine.chooseAudio(number);
@@ -151,7 +156,23 @@ export class PlayView {
     return undefined;
   }
 
+  /** Returns whether the engine offers an option. Addresses and scripts may contain any. */
+  hasOption(name, number) {
+    const { levels, audios, texts } = this.state();
+    if (name === 'quality' && (number === 'auto' || levels.length === 0)) return true;
+    const count = { quality: levels, audio: audios, text: texts }[name].length;
+    return Number.isInteger(number) && number >= (name === 'text' ? -1 : 0) && number < count;
+  }
+
+  /** Returns the position of the viewer. An engine that could not start has not reached it. */
+  position() {
+    if (!this.engine) return this.startAt;
+    return this.video.ended ? 0 : this.video.currentTime;
+  }
+
   restart(name, variant, at) {
+    // The controls stay on the page until the next view has loaded.
+    if (this.closed) return undefined;
     this.quality = 'auto';
     const { append, range } = this.options;
     const query = { player: name, ...(variant && { variant }), ...(append && { append }), ...(range && { range }) };
@@ -161,7 +182,7 @@ export class PlayView {
   }
 
   showError({ what, advice }) {
-    const retry = el('button', { type: 'button', onclick: () => this.restart(this.name, this.variant, this.video.currentTime) }, 'Try again');
+    const retry = el('button', { type: 'button', onclick: () => this.restart(this.name, this.variant, this.position()) }, 'Try again');
     this.alert.replaceChildren(el('p', { class: 'bad' }, what, advice && el('span', {}, ` ${advice}`), ' ', retry));
   }
 
@@ -188,7 +209,7 @@ export class PlayView {
       buffered: report?.buffered() ?? 0,
       stalls: report?.stalls ?? 0, stalled_ms: report?.stalledMs() ?? 0, stalled: report?.stalledSince != null,
       waiting: wait?.text ?? null, waiting_ms: Math.round(wait?.ms ?? 0),
-      errors: report?.errors.map((e) => e.what) ?? [], warnings: report?.warnings ?? 0,
+      errors: report?.errors.map((e) => e.what) ?? [this.openError].filter(Boolean), warnings: report?.warnings ?? 0,
       bitrate: levels[level]?.bitrate ?? null,
       throughput: engine?.throughput?.() || report?.throughput || null,
       levels, level, audios: engine?.audios() ?? [], audio: engine?.audio() ?? -1,

@@ -9,6 +9,8 @@ const POSTER_POSITION = 0.15;
 /** A chart of fewer segments is not informative. */
 const BARS_MIN = 4;
 const DECODE_TIMEOUT_MS = 8000;
+/** Longest side of a poster in pixels. A page of cards with full frames of 4K would take gigabytes. */
+const POSTER_SIDE_MAX = 640;
 const CONCURRENT_MAX = 2;
 
 let running = 0;
@@ -17,6 +19,8 @@ const waiting = [];
 /** Queues the poster and the bars of a title, and passes on its description. At most two titles are drawn at once. */
 export function queuePoster(path, posterCanvas, bars, describe) {
   waiting.push(async () => {
+    // A search or another view has removed the card.
+    if (!posterCanvas.isConnected) return;
     try {
       const title = await getJson(titleUrl(path, '.json'));
       describe(title);
@@ -62,13 +66,15 @@ async function drawKeyFrame(path, title, canvas) {
       video.addEventListener('error', () => failed(new Error('not decoded')), { once: true });
       setTimeout(() => failed(new Error('not decoded in time')), DECODE_TIMEOUT_MS);
     });
+    drawable.catch(() => {}); // an append may fail first
     await settle(buffer, () => buffer.appendBuffer(frame));
     source.endOfStream();
     if (video.buffered.length > 0 && video.buffered.start(0) > 0) video.currentTime = video.buffered.start(0);
     await drawable;
-    canvas.width = video.videoWidth;
-    canvas.height = video.videoHeight;
-    canvas.getContext('2d').drawImage(video, 0, 0);
+    const scale = Math.min(1, POSTER_SIDE_MAX / Math.max(video.videoWidth, video.videoHeight));
+    canvas.width = Math.ceil(video.videoWidth * scale);
+    canvas.height = Math.ceil(video.videoHeight * scale);
+    canvas.getContext('2d').drawImage(video, 0, 0, canvas.width, canvas.height);
     canvas.dataset.drawn = 'yes';
   } finally {
     video.removeAttribute('src');

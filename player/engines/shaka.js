@@ -1,5 +1,5 @@
 // Shaka Player with the interface of the page.
-import { titleUrl, language } from '../format.js';
+import { get, titleUrl, language } from '../format.js';
 import { describeStatus } from '../errors.js';
 import { defaultText, loadVendored } from './common.js';
 
@@ -40,12 +40,14 @@ export async function start({ video, path, title, report, variant, session }) {
   const videos = () => player.getVideoTracks().sort((a, b) => a.bandwidth - b.bandwidth);
   const audios = () => player.getAudioTracks();
   const active = (tracks) => tracks.find((t) => t.active);
+  // The page does not wait until a player is destroyed, so a rejection would be unhandled.
+  const close = () => player.destroy().catch((error) => report.step('detail', describeError(shaka, error)));
   try {
     if (title.license) player.configure(await protection(titleUrl(path, title.license), variant));
     await player.attach(video);
     await player.load(titleUrl(path, MANIFEST[variant] ?? '.mpd')).catch((error) => { report.step('detail', describeError(shaka, error)); throw new Error(describeForViewer(shaka, error).join(' ')); });
   } catch (error) {
-    await player.destroy();
+    await close();
     throw error;
   }
   const texts = () => player.getTextTracks().map((t) => ({ label: t.label || language(t.language), language: t.language }));
@@ -67,7 +69,7 @@ export async function start({ video, path, title, report, variant, session }) {
     text: () => player.getTextTracks().findIndex((t) => t.active),
     chooseText,
     throughput: () => player.getStats().estimatedBandwidth,
-    close: () => player.destroy(),
+    close,
   };
 }
 
@@ -85,7 +87,7 @@ function createTextEngine(player) {
 async function protection(license, variant) {
   if (variant === 'dash') return { drm: { servers: { 'org.w3.clearkey': license } } };
   // Shaka Player supports no HLS key format of ClearKey, and would refuse the playlists. It takes the keys instead.
-  const { keys } = await (await fetch(license, { method: 'POST' })).json();
+  const { keys } = await (await get(license, { method: 'POST' })).json();
   const hex = (text) => [...atob(text.replaceAll('-', '+').replaceAll('_', '/'))].map((c) => c.charCodeAt(0).toString(16).padStart(2, '0')).join('');
   return { drm: { clearKeys: Object.fromEntries(keys.map(({ kid, k }) => [hex(kid), hex(k)])) }, manifest: { ignoreDrmInfo: true } };
 }

@@ -13,6 +13,7 @@ class FakeElement {
 globalThis.document = { createElement: (tag) => new FakeElement(tag) };
 globalThis.location = { hash: '', href: 'http://127.0.0.1/' };
 const { describeEmptyLibrary, describeTitleError } = await import('../../player/library.js');
+const { titleUrl } = await import('../../player/format.js');
 
 const textOf = (library) => describeEmptyLibrary(library).map((part) => part.text).join(' ');
 
@@ -45,4 +46,14 @@ test('a library on an HTTP server has a field for the path of a film', () => {
   location.hash = '';
   form.listeners.submit({ preventDefault: () => {} });
   assert.equal(location.hash, '');
+});
+
+test('no path of a title names another server', () => {
+  assert.equal(titleUrl('a b/c', '.json'), 'http://127.0.0.1/a%20b/c/.json');
+  assert.equal(titleUrl('', '.json'), 'http://127.0.0.1/.json');
+  assert.equal(titleUrl(''), 'http://127.0.0.1/');
+  for (const path of ['//other.example/a', 'http://other.example/a', '\\\\other.example/a']) {
+    assert.equal(new URL(titleUrl(path, '.json')).host, '127.0.0.1', path);
+  }
+  assert.equal(new URL(titleUrl('', '//other.example/a')).host, '127.0.0.1');
 });

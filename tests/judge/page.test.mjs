@@ -215,6 +215,23 @@ for (const player of ['hls', 'dash', 'shaka']) {
   });
 }
 
+test('shaka: a player that fails while it closes does not disturb the next player', async (t) => {
+  if (!browser) return skip(t, 'browsers: Chromium is not installed');
+  const failing = `;{ const { prototype } = globalThis.shaka.Player; const { destroy } = prototype;
+    prototype.destroy = async function () { await destroy.call(this); window.destroyed = true; throw new Error('expected'); }; }`;
+  const prepare = (page) => page.route('**/shaka-player.compiled.js', async (route) => {
+    const response = await route.fetch();
+    await route.fulfill({ response, body: await response.text() + failing });
+  });
+  const { page, faults, until } = await open('film', 'player=shaka', prepare);
+  await until('the start', begun);
+  await page.evaluate(() => document.querySelector('input[value=mse]').click());
+  await until('the end of the first player', () => window.destroyed === true);
+  await until('playing with the next player', () => window.headwater.state().engine === 'mse' && window.headwater.state().currentTime > 0.3);
+  assert.deepEqual(faults, []);
+  await page.close();
+});
+
 test('hls: each start can recover from media errors', async (t) => {
   if (!browser) return skip(t, 'browsers: Chromium is not installed');
   const expose = `;{ const { Hls } = globalThis; window.recoveries = 0;
@@ -256,5 +273,163 @@ test('a film that does not exist is reported without internal terms', async (t) 
   const text = await page.locator('[role=alert]').textContent();
   assert.match(text, /^The server does not have this film/);
   assert.doesNotMatch(text, /404|\.json|client/);
+  await page.close();
+});
+
+test('the link to the content keeps the film', async (t) => {
+  if (!browser) return skip(t, 'browsers: Chromium is not installed');
+  const { page, until } = await open('film', 'player=mse&autoplay=0');
+  await until('the player', () => window.headwater.state().engine === 'mse');
+  const before = page.url();
+  await page.keyboard.press('Tab');
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Skip to content');
+  await page.keyboard.press('Enter');
+  assert.equal(await page.evaluate(() => document.activeElement.id), 'main');
+  assert.equal(page.url(), before);
+  assert.equal(await page.evaluate(() => window.headwater.state().title), 'film');
+  await page.close();
+});
+
+test('a link to another view leaves the focus at the content', async (t) => {
+  if (!browser) return skip(t, 'browsers: Chromium is not installed');
+  const page = await browser.newPage();
+  await page.goto(`${series.url}/`);
+  await page.locator('a.card').first().focus();
+  await page.keyboard.press('Enter');
+  await page.locator('.stage').waitFor();
+  assert.equal(await page.evaluate(() => document.activeElement.id), 'main');
+  await page.close();
+});
+
+test('a list of titles that arrives late does not replace the film, and a film that was left does not start again', async (t) => {
+  if (!browser) return skip(t, 'browsers: Chromium is not installed');
+  const page = await browser.newPage();
+  const held = [];
+  await page.route('**/library.json', (route) => { held.push(route); });
+  const playlists = [];
+  page.on('request', (request) => request.url().includes('.m3u8') && playlists.push(request.url()));
+  await page.goto(`${origin.url}/`);
+  await page.evaluate(() => { window.location.hash = '#/play/film?player=mse&muted=1'; });
+  await page.waitForFunction(begun);
+  const arrived = page.waitForResponse('**/library.json');
+  await held.shift().continue();
+  await (await arrived).finished();
+  await page.evaluate(() => new Promise((done) => { setTimeout(done); }));
+  assert.equal(await page.locator('.stage').count(), 1);
+  await page.evaluate(() => { window.location.hash = '#/'; });
+  await page.waitForFunction(() => window.headwater.state().title === null);
+  // The controls of the film are there until the list arrives.
+  await page.evaluate(() => document.querySelector('input[value=hls]').click());
+  await held.shift().continue();
+  await page.locator('.card').first().waitFor();
+  assert.deepEqual(playlists, []);
+  await page.close();
+});
+
+test('menus work in browsers without the selector :open', async (t) => {
+  if (!browser) return skip(t, 'browsers: Chromium is not installed');
+  const prepare = (page) => page.addInitScript(() => {
+    const { matches } = Element.prototype;
+    Element.prototype.matches = function matchesWithoutOpen(selector) {
+      if (selector.includes(':open')) throw new DOMException('not a valid selector', 'SyntaxError');
+      return matches.call(this, selector);
+    };
+    CSS.supports = () => false;
+  });
+  const { page, until, faults } = await open('film', 'player=mse&autoplay=0', prepare);
+  await until('the qualities', () => window.headwater.state().levels.length === 3);
+  await page.getByLabel('Quality').focus();
+  const log = await page.evaluate(() => { window.headwater.quality(0); return window.headwater.log().length; });
+  await until('a step after the choice', ([length]) => window.headwater.log().length > length, log);
+  await page.evaluate(() => new Promise((done) => { setTimeout(done, 600); }));
+  assert.deepEqual(faults, []);
+  await page.close();
+});
+
+test('options of the address that do not exist are ignored', async (t) => {
+  if (!browser) return skip(t, 'browsers: Chromium is not installed');
+  for (const options of ['quality=99', 'quality=x', 't=Infinity']) {
+    const { page, until, state } = await open('film', `player=mse&${options}`);
+    await until('the start', begun);
+    assert.deepEqual((await state()).errors, [], options);
+    await page.close();
+  }
+});
+
+test('another attempt starts at the position of the address', async (t) => {
+  if (!browser) return skip(t, 'browsers: Chromium is not installed');
+  const { page, until } = await open('film', 'player=hls&t=20', (p) => p.route('**/*.m3u8', (route) => route.fulfill({ status: 404 })));
+  await until('the error', () => document.querySelector('[role=alert]')?.textContent);
+  await page.unroute('**/*.m3u8');
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await until('playing', () => window.headwater.state().currentTime > 0.3);
+  assert.ok(await video(page, 'currentTime') >= 20);
+  await page.close();
+});
+
+test('a film that cannot be opened is an error for scripts, too', async (t) => {
+  if (!browser) return skip(t, 'browsers: Chromium is not installed');
+  const { page } = await open('film', 'player=mse&autoplay=0');
+  const errors = await page.evaluate(() => window.headwater.load('missing.mp4').then(() => window.headwater.state().errors));
+  assert.equal(errors.length, 1);
+  assert.match(errors[0], /^The server does not have this film/);
+  await page.close();
+});
+
+test('a license that Shaka Player cannot get is explained', async (t) => {
+  if (!browser) return skip(t, 'browsers: Chromium is not installed');
+  const { page, until } = await open('film', 'player=shaka&variant=cmaf', async (p) => {
+    await p.route('**/film/.json', async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, json: { ...await response.json(), encryption: 'cbcs', license: '.license' } });
+    });
+    await p.route('**/.license', (route) => route.fulfill({ status: 503 }));
+  });
+  await until('the error', () => document.querySelector('[role=alert]')?.textContent);
+  assert.match(await page.locator('[role=alert] p').textContent(), /^The server is too busy to send the film\. Wait a moment/);
+  await page.close();
+});
+
+test('only posters of cards that are shown are loaded, and they are small', async (t) => {
+  if (!browser) return skip(t, 'browsers: Chromium is not installed');
+  const { page } = await open('film', 'player=mse&autoplay=0');
+  const requests = [];
+  page.on('request', (request) => requests.push(new URL(request.url()).pathname));
+  const size = await page.evaluate(async () => {
+    for (const [name, value] of [['videoWidth', 3840], ['videoHeight', 2160]]) Object.defineProperty(HTMLVideoElement.prototype, name, { get: () => value });
+    const { queuePoster } = await import('/-/poster.js');
+    const [removed, shown, bars] = Array.from({ length: 3 }, () => document.createElement('canvas'));
+    document.querySelector('main').append(shown, bars);
+    queuePoster('avc_faststart.mp4', removed, bars, () => {});
+    await new Promise((done) => { new MutationObserver(done).observe(shown, { attributes: true, attributeFilter: ['data-drawn'] }); queuePoster('avc.mp4', shown, bars, () => {}); });
+    return [shown.width, shown.height];
+  });
+  assert.deepEqual(size, [640, 360]);
+  assert.deepEqual(requests.filter((name) => name.includes('avc_faststart')), []);
+  assert.ok(requests.includes('/avc.mp4/.json'));
+  await page.close();
+});
+
+test('the focus moves to the first title that "Show more" adds', async (t) => {
+  if (!browser) return skip(t, 'browsers: Chromium is not installed');
+  const page = await browser.newPage();
+  const titles = Array.from({ length: 130 }, (_, n) => ({ path: `film-${n}`, name: `Film ${n}`, kind: 'file', duration_ms: null, bytes: 1, video: [], audio: [], error: null }));
+  await page.route('**/library.json', (route) => route.fulfill({ json: { titles, truncated: false, source: 'folder', ignored: { count: 0, first: [] } } }));
+  await page.goto(`${origin.url}/`);
+  await page.getByRole('button', { name: 'Show more of 130' }).focus();
+  await page.keyboard.press('Enter');
+  assert.equal(await page.evaluate(() => document.activeElement.getAttribute('href')), '#/play/film-120');
+  assert.equal(await page.locator('a.card').count(), 130);
+  await page.close();
+});
+
+test('the page says so if it cannot copy a URL', async (t) => {
+  if (!browser) return skip(t, 'browsers: Chromium is not installed');
+  // As on a page without TLS.
+  const prepare = (page) => page.addInitScript(() => Object.defineProperty(navigator, 'clipboard', { value: undefined }));
+  const { page } = await open('film', 'player=mse&autoplay=0', prepare);
+  await page.getByText('Tracks and URLs').click();
+  await page.getByRole('button', { name: 'Copy' }).first().click();
+  await page.getByRole('button', { name: 'Copying is blocked' }).waitFor();
   await page.close();
 });
