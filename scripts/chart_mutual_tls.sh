@@ -69,3 +69,8 @@ curl --silent --fail "$health/readyz"
 start edge
 curl --silent --fail --retry 60 --retry-all-errors --retry-delay 1 "$url/Headwater/.m3u8" | grep EXT-X-STREAM-INF
 curl --silent --fail -H 'Authorization: Bearer token-of-the-admin-port' "$admin/metrics" | grep -c headwater_
+# Without origins, edges serve from their caches: Kubernetes must not restart them.
+kill "${servers[0]}"
+wait "${servers[0]}"
+curl --silent --fail "$admin/healthz"
+curl --silent --fail "$admin/readyz"

@@ -44,7 +44,8 @@ render() {
 # Fails unless the tool refuses the chart's own mistake: a probe without a port.
 refuses_a_mistake() {
   sed 's/port: http}/prot: http}/' "$work/full.yaml" > "$work/mistake.yaml"
-  ! kubernetes-validate --kubernetes-version "$kubernetes" --strict "$work/mistake.yaml"
+  ! kubernetes-validate --kubernetes-version "$kubernetes" --strict "$work/mistake.yaml" > "$work/refused" 2>&1 &&
+    grep -q "'port' is a required property" "$work/refused"
 }
 
 # Topology spread constraints take the place of anti-affinity, which would leave replicas without a node.
@@ -66,11 +67,21 @@ probe_ports() {
   sed -n "/^kind: $1/,/^---/s/.*httpGet: .*port: \([a-z]*\)}.*/\1/p" "$2" | sort -u
 }
 
-# With mutual TLS, a probe of the origin's main port would fail, because the kubelet has no certificate.
-probes_need_no_certificate() {
-  [ "$(probe_ports Deployment "$work/mutual-tls.yaml")" = admin ] &&
-    [ "$(probe_ports StatefulSet "$work/mutual-tls.yaml")" = http ] &&
-    [ "$(probe_ports Deployment "$work/full.yaml")" = http ]
+# With an admin port, probes use it: with mutual TLS, the main port of an origin refuses the kubelet, which has no
+# certificate, and that of an edge always forwards the paths of the probes to the origins.
+probes_reach_the_pod_itself() {
+  local kind
+  for kind in Deployment StatefulSet; do
+    [ "$(probe_ports $kind "$work/mutual-tls.yaml")" = admin ] && [ "$(probe_ports $kind "$work/full.yaml")" = http ] ||
+      return 1
+  done
+}
+
+# Kubernetes evicts an origin whose index cache exceeds its volume. A value of `settings` takes precedence.
+index_cache_fits() {
+  grep -q '^    index-disk = "1536MiB"$' "$work/full.yaml" && grep -q 'emptyDir: {sizeLimit: 2Gi}' "$work/full.yaml" &&
+    helm template films "$chart" --kube-version "$kubernetes" --set origin.settings.index-disk=1GiB > "$work/set.yaml" &&
+    [ "$(grep 'index-disk' "$work/set.yaml")" = '    index-disk = "1GiB"' ]
 }
 
 # The rules of the rendered PrometheusRule are those that promtool tests.
@@ -93,11 +104,17 @@ reads_settings() {
   [ -s "$work/$program.toml" ] && "$binary" "$program" --config "$work/$program.toml" --print-config
 }
 
+# Prints the variables of a service of compose.yaml as NAME=VALUE.
+compose_variables() {
+  sed -n "/^  $1:\$/,/^  [a-z]*:\$/s/^      \(HEADWATER_[A-Z_]*\): \"\{0,1\}\([^\"]*\)\"\{0,1\}\$/\1=\2/p" compose.yaml
+}
+
 reads_compose_settings() {
-  HEADWATER_LISTEN=0.0.0.0:8080 HEADWATER_LOG_FORMAT=json "$binary" serve /films --print-config &&
-    HEADWATER_LISTEN=0.0.0.0:8081 HEADWATER_ORIGIN=http://origin:8080 HEADWATER_ORIGIN_HEALTH=/readyz \
-      HEADWATER_DISK_DIR=/cache HEADWATER_DISK=10GiB HEADWATER_CMCD_COLLECTOR=true HEADWATER_LOG_FORMAT=json \
-      "$binary" edge --print-config
+  local -a origin edge
+  mapfile -t origin < <(compose_variables origin)
+  mapfile -t edge < <(compose_variables edge)
+  [ ${#origin[@]} -gt 0 ] && [ ${#edge[@]} -gt 0 ] &&
+    env "${origin[@]}" "$binary" serve /films --print-config && env "${edge[@]}" "$binary" edge --print-config
 }
 
 # Starts both servers with the settings of ci/mutual-tls.yaml.
@@ -126,7 +143,8 @@ done
   check_with kube-score "kube-score" score "$work/full.yaml"
   check_with kube-score "kube-score, mutual TLS" score "$work/mutual-tls.yaml"
   check "mutual TLS and secrets need the admin port" refuses_without_admin_port
-  check "probes need no certificate" probes_need_no_certificate
+  check "probes reach the pod itself" probes_reach_the_pod_itself
+  check "the index cache fits into its volume" index_cache_fits
   check_with promtool "alerts of the chart" renders_alerts
   check "dashboards of the chart" renders_dashboards
   check "mutual TLS of the chart plays" plays_over_mutual_tls

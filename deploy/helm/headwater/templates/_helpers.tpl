@@ -51,7 +51,9 @@ capabilities:
 {{- end }}
 {{- end }}
 
-{{/* A server whose disk tier or index cache is being read is not restarted: the startup probe allows two minutes. */}}
+{{/* A server whose disk tier or index cache is being read is not restarted: the startup probe allows two minutes.
+With an admin port, the main port of an edge forwards these paths to the origins, and that of an origin may need a
+certificate. */}}
 {{- define "headwater.probes" -}}
 startupProbe:
   httpGet: {path: /healthz, port: {{ . }}}
@@ -93,7 +95,7 @@ limits:
 {{- end }}
 {{- end }}
 
-{{/* The port of metrics. */}}
+{{/* The port of metrics and probes. */}}
 {{- define "headwater.metricsPort" -}}
 {{ ternary "admin" "http" (not (empty .Values.admin.tokenSecret)) }}
 {{- end }}
