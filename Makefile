@@ -1,5 +1,5 @@
-# Commands for developing Headwater. Each installs what it needs (as root or through sudo) and can be
-# repeated.
+# Commands for developing Headwater. Each can be repeated, and installs what it needs (as root or through sudo). However,
+# quick, fixtures, fuzz, fmt, faults and soak need what `make test` installs.
 
 # rustup installs cargo here, if scripts/install.sh has to install it.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
@@ -34,9 +34,9 @@ dist: ## build a release's packages in target/dist: .tar.gz, .deb, wheel, image
 test: ## run every check: style, tests, players, packages, licences
 	@scripts/test.sh
 
-quick: ## run the Rust tests only, without a browser; install the commit-message check
+quick: ## run the tests of the crates only, without whole programs; install the commit-message check
 	@scripts/hooks.sh
-	@scripts/rust_tests.sh
+	@scripts/rust_tests.sh --quick
 
 judge: ## run only the checks by other programs: parsers, the reference packager, players
 	@scripts/install.sh test
