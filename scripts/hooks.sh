@@ -5,6 +5,12 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 # An unpacked archive is not a repository, and needs no hook.
 hook=$(git rev-parse --git-path hooks/commit-msg 2>/dev/null) || exit 0
+# With core.hooksPath, the hooks may belong to every clone of this user.
+case $hook in "$(git rev-parse --git-common-dir)"/*) ;; *)
+  echo "SKIPPED commit-msg hook: core.hooksPath is set; call scripts/commit-msg from $hook" >&2
+  exit 0
+  ;;
+esac
 marker='# Calls scripts/commit-msg of the checked-out Headwater tree.'
 
 if [ -e "$hook" ] || [ -L "$hook" ]; then

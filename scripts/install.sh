@@ -5,6 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 purpose=${1:?run, dist, test, bench or aarch64}
+case $purpose in run | dist | test | bench | aarch64) ;; *) echo "$0: unknown purpose $purpose" >&2; exit 2 ;; esac
 
 packages=()
 # need COMMAND PACKAGE…: requests the packages if the command is missing.

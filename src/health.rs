@@ -8,9 +8,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// Maximum number of bytes that are read from a response. This number is enough for the status
-/// line.
-const STATUS_BYTES_MAX: u64 = 64;
+/// Number of bytes that are read from a response: `HTTP/1.0 200`. A server may keep the connection open
+/// after its response.
+const STATUS_BYTES: u64 = 12;
 
 pub(crate) fn health_command() -> Command {
     Command::new("health")
@@ -61,7 +61,7 @@ fn request_status(authority: &str, path: &str) -> io::Result<u16> {
     stream.set_write_timeout(Some(TIMEOUT))?;
     write!(stream, "GET {path} HTTP/1.0\r\nHost: {authority}\r\n\r\n")?;
     let mut line = Vec::new();
-    stream.take(STATUS_BYTES_MAX).read_to_end(&mut line)?;
+    stream.take(STATUS_BYTES).read_to_end(&mut line)?;
     parse_status(&line).ok_or_else(|| io::Error::other("the answer is not HTTP"))
 }
 

@@ -2,7 +2,7 @@
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 use clap_complete::Shell;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 mod health;
@@ -30,8 +30,15 @@ fn print_completions(flags: &ArgMatches) -> ExitCode {
     if let Some(shell) = flags.get_one::<Shell>("shell") {
         let (mut command, mut script) = (build_command(), Vec::new());
         clap_complete::generate(*shell, &mut command, "headwater", &mut script);
-        // Ignores an error, because the reader may have closed the pipe (`| head`).
-        let _ = std::io::stdout().write_all(&script);
+        let mut output = std::io::stdout().lock();
+        let written = output.write_all(&script).and_then(|()| output.flush());
+        // The reader may have closed the pipe (`| head`).
+        if let Err(error) = written
+            && error.kind() != ErrorKind::BrokenPipe
+        {
+            eprintln!("headwater: cannot write the completions: {error}");
+            return ExitCode::FAILURE;
+        }
     }
     ExitCode::SUCCESS
 }

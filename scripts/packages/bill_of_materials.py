@@ -1,6 +1,6 @@
 """Writes a CycloneDX 1.5 document of the crates and scripts in the binary, from `cargo metadata` on standard input.
 
-    cargo metadata --format-version 1 | python3 scripts/packages/bill_of_materials.py VERSION
+    cargo metadata --format-version 1 --filter-platform TARGET | python3 scripts/packages/bill_of_materials.py VERSION
 """
 
 import json

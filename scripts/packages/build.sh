@@ -2,9 +2,9 @@
 # Builds the packages of a release in target/dist: .tar.gz, .deb, a Python wheel, an OCI image,
 # a software bill of materials and checksums.
 #
-#   scripts/packages/build.sh [BINARY]
+#   scripts/packages/build.sh [BINARY FOLDER]
 #
-# BINARY replaces the build of a static release binary; the tests pass theirs.
+# BINARY replaces the build of a static release binary, and FOLDER replaces target/dist; the tests pass theirs.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export PATH=$HOME/.cargo/bin:$PATH
@@ -15,7 +15,7 @@ version=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' Cargo
 # The same commit gives the same bytes.
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
-out=target/dist
+out=${2:-target/dist}
 name=headwater-$version-x86_64-linux
 rm -rf "$out"
 mkdir -p "$out/$name/man/man1" "$out/$name/completions"
@@ -50,6 +50,6 @@ pack "$out/tar" "$out/$name.tar.gz"
 scripts/packages/deb.sh "$out/$name" "$version" "$out"
 python3 scripts/packages/wheel.py "$out/$name/headwater" "$version" "$out"
 python3 scripts/packages/image.py "$out/$name/headwater" "$version" "$out"
-cargo metadata --locked --format-version 1 | python3 scripts/packages/bill_of_materials.py "$version" > "$out/$name.cdx.json"
+cargo metadata --locked --format-version 1 --filter-platform "$target" | python3 scripts/packages/bill_of_materials.py "$version" > "$out/$name.cdx.json"
 rm -rf "$out/tar" "${out:?}/$name"
 (cd "$out" && sha256sum -- * > SHA256SUMS && cat SHA256SUMS)

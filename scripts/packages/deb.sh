@@ -66,7 +66,20 @@ if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
   systemctl --quiet disable --now headwater.socket headwater.service headwater-edge.service || true
 fi
 SH
-chmod 755 "$control/postinst" "$control/prerm"
+# With DynamicUser, systemd keeps the cache folders in `private`, with links to them.
+cat > "$control/postrm" <<'SH'
+#!/bin/sh
+set -e
+if [ -d /run/systemd/system ]; then
+  systemctl daemon-reload
+fi
+if [ "$1" = purge ]; then
+  for name in headwater headwater-edge; do
+    rm -rf "/var/cache/$name" "/var/cache/private/$name"
+  done
+fi
+SH
+chmod 755 "$control/postinst" "$control/prerm" "$control/postrm"
 (cd "$root" && find usr lib -type f -print0 | sort -z | xargs -0 md5sum) > "$control/md5sums"
 dpkg-deb --root-owner-group -Zxz --build "$root" "$out/headwater_${version}_amd64.deb" >/dev/null
 rm -rf "$root"

@@ -4,10 +4,10 @@
 #
 #   scripts/packages/test.sh [archive|wheel|debian_package|image]…
 #
-# Needs root. The image needs a static binary.
+# Needs root. The image needs a static binary. PACKAGES is the folder of the packages, by default target/dist.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-out=$PWD/target/dist
+out=$PWD/${PACKAGES:-target/dist}
 roots=$PWD/target/package-roots
 for tool in systemd-nspawn debootstrap ffprobe; do
   command -v "$tool" > /dev/null || { echo "SKIPPED packages: $tool is not installed"; exit 0; }
@@ -19,7 +19,8 @@ fi
 . scripts/packages/bare_machine.sh
 cleanup() {
   end_machine
-  rm -rf "$roots"
+  # An interrupted debootstrap leaves its mounts.
+  rm -rf --one-file-system "$roots"
 }
 trap cleanup EXIT
 rm -rf "$roots"
@@ -28,6 +29,10 @@ mkdir -p "$roots"
 # Builds without the players embed none.
 if [ -f player/vendor/dash.all.min.js ] && ! grep -q '"pkg:npm/hls.js@' "$out"/*.cdx.json; then
   echo "FAILED bill of materials: the players are missing"
+  exit 1
+fi
+if grep '"name": "windows' "$out"/*.cdx.json; then
+  echo "FAILED bill of materials: it has crates of another system"
   exit 1
 fi
 
@@ -97,6 +102,7 @@ test_debian_package() {
     || { echo "FAILED Debian package: copyright does not name both licences"; exit 1; }
   inside apt-get purge headwater > "$roots/purge.log"
   [ ! -e "$root/usr/bin/headwater" ]
+  ! ls -d "$root"/var/cache/private/headwater* 2> /dev/null || { echo "FAILED Debian package: purged, but caches remain"; exit 1; }
   ! pgrep --ns "$leader" --nslist pid --exact headwater || { echo "FAILED Debian package: purged, but running"; exit 1; }
   end_machine
 }

@@ -89,6 +89,18 @@ fn completions_for_a_reader_that_leaves_do_not_panic() {
 }
 
 #[test]
+fn completions_that_cannot_be_written_are_an_error() {
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let output = headwater(&["completions", "bash"])
+        .stdout(full.unwrap())
+        .output()
+        .unwrap();
+    let error = text(&output.stderr);
+    assert!(error.contains("cannot write the completions"), "{error}");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
 fn an_unknown_variable_is_a_warning_with_the_nearest_name() {
     let output = headwater(&["serve", "--print-config"])
         .env("HEADWATER_SEGMNT", "secret-value")

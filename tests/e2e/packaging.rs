@@ -54,6 +54,22 @@ fn health_of_a_missing_or_foreign_server_is_an_error() {
 }
 
 #[test]
+fn health_does_not_wait_for_the_end_of_the_connection() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let responder = std::thread::spawn(move || {
+        use std::io::{Read, Write};
+        let (mut client, _) = listener.accept().unwrap();
+        client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
+        // Returns when the client has closed the connection.
+        let _ = client.read_to_end(&mut Vec::new());
+    });
+    let result = check_health(&format!("http://{address}/"));
+    responder.join().unwrap();
+    assert_eq!(result, (Some(0), String::new()));
+}
+
+#[test]
 fn each_command_has_a_manual_page() {
     let folder = TempFolder::new();
     let pages = folder.0.join("man1");

@@ -120,4 +120,15 @@ fn the_installed_hook_checks_commits_and_replaces_no_other() {
         std::fs::read_to_string(&hook).unwrap(),
         "#!/bin/sh\nexit 0\n"
     );
+
+    // A folder for the hooks of several clones is left alone.
+    let shared = folder.path().join("shared");
+    let configured = run(
+        "git",
+        &["config", "core.hooksPath", shared.to_str().unwrap()],
+    );
+    assert!(configured.status.success());
+    let warning = String::from_utf8_lossy(&install().stderr).into_owned();
+    assert!(warning.contains("core.hooksPath is set"), "{warning}");
+    assert!(!shared.exists());
 }
