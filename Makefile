@@ -34,7 +34,7 @@ dist: ## build a release's packages in target/dist: .tar.gz, .deb, wheel, image
 test: ## run every check: style, tests, players, packages, licences
 	@scripts/test.sh
 
-quick: ## run the tests of the crates only, without whole programs; install the commit-message check
+quick: ## run the unit tests and the rules of the code; install the commit-message check
 	@scripts/hooks.sh
 	@scripts/rust_tests.sh --quick
 
